@@ -1,0 +1,47 @@
+package engine
+
+import "unsafe"
+
+// Device is where tensors live and operators run. The set is closed: each
+// operator knows how to run on each device, so a new device is added here.
+type Device interface {
+	// Name identifies the device in logs: "cpu", "reference".
+	Name() string
+	tensor(rows, cols int) *Tensor
+	reference() bool
+	runtime() unsafe.Pointer
+}
+
+// Reference returns the device on which every operator runs its specification:
+// plain loops in float64. It is the oracle of the tests and slow on purpose.
+func Reference() Device { return referenceDevice{} }
+
+type referenceDevice struct{}
+
+func (referenceDevice) Name() string            { return "reference" }
+func (referenceDevice) reference() bool         { return true }
+func (referenceDevice) runtime() unsafe.Pointer { return nil }
+func (referenceDevice) tensor(rows, cols int) *Tensor {
+	return &Tensor{Rows: rows, Cols: cols, Stride: cols, F64: make([]float64, rows*cols)}
+}
+
+// CPU returns the processor as a device: float32, operators in C on a pool of
+// threads. threads 0 means one per core. Results are the same bits for any
+// number of threads.
+func CPU(threads int) Device { return &cpuDevice{rt: newRuntime(threads)} }
+
+type cpuDevice struct{ rt unsafe.Pointer }
+
+func (*cpuDevice) Name() string              { return "cpu" }
+func (*cpuDevice) reference() bool           { return false }
+func (d *cpuDevice) runtime() unsafe.Pointer { return d.rt }
+func (*cpuDevice) tensor(rows, cols int) *Tensor {
+	return &Tensor{Rows: rows, Cols: cols, Stride: cols, F32: make([]float32, rows*cols)}
+}
+
+// CPURuntime returns the C runtime (struct cpu of cpu.h) that the C part of an
+// operator takes as its first argument.
+func (t *Tape) CPURuntime() unsafe.Pointer { return t.dev.runtime() }
+
+// RuntimeOf is CPURuntime for work outside a tape, such as the optimiser's.
+func RuntimeOf(dev Device) unsafe.Pointer { return dev.runtime() }

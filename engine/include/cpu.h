@@ -1,0 +1,53 @@
+// The C side of the CPU device. An operator's C code takes a `struct cpu *` and
+// calls through it, so that operators in other packages need no symbol of this
+// one at link time.
+#ifndef CAPER_CPU_H
+#define CAPER_CPU_H
+
+#include <stdint.h>
+
+// Lets the compiler vectorise sqrtf and comparisons; results do not change (errno
+// and floating-point traps are never looked at).
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-math-errno", "no-trapping-math")
+#endif
+
+struct cpu;
+
+// A task of a parallel loop. What a task computes must depend on its number and
+// never on the thread that runs it: that keeps results identical for any number
+// of threads.
+typedef void (*cpu_task)(void *arg, int task);
+
+struct cpu {
+    int threads;
+    // Runs fn(arg, 0) .. fn(arg, tasks-1) on the pool and returns when all are done.
+    // Not reentrant: a task must not start another parallel loop.
+    void (*run)(struct cpu *, cpu_task fn, void *arg, int tasks);
+    // C = op(A) op(B) (+ C when accumulate), row-major; op(A) is m x k, op(B) is
+    // k x n; ta, tb: 1 when the matrix is stored transposed. lda, ldb, ldc are row
+    // strides as stored. The value of a row of C does not depend on m.
+    void (*gemm)(struct cpu *, int ta, int tb, int m, int n, int k, const float *a, int lda,
+                 const float *b, int ldb, float *c, int ldc, int accumulate);
+    // The same on the calling thread alone, for use inside a task.
+    void (*gemm_serial)(int ta, int tb, int m, int n, int k, const float *a, int lda,
+                        const float *b, int ldb, float *c, int ldc, int accumulate);
+};
+
+static inline void parallel_for(struct cpu *cpu, cpu_task fn, void *arg, int tasks) {
+    if (tasks == 1 || cpu->threads == 1) {
+        for (int i = 0; i < tasks; i++) fn(arg, i);
+        return;
+    }
+    cpu->run(cpu, fn, arg, tasks);
+}
+
+// Compiles a function for several instruction sets; the best one the machine has
+// is chosen when the program starts.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define CPU_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define CPU_CLONES
+#endif
+
+#endif

@@ -1,0 +1,160 @@
+package engine
+
+import "math"
+
+// Op is one recorded operator call. Backward reads the gradient of its output
+// (Tape.Gradient) and adds to the gradients of its inputs (Tape.AddTo).
+type Op interface {
+	Backward(t *Tape)
+}
+
+// Tape runs one step: it hands out the step's tensors from its arena, remembers
+// the operators called, and walks them backwards. Reset makes it ready for the
+// next step; after the largest step has been seen, a step allocates nothing.
+//
+// A Tape serves one goroutine at a time.
+type Tape struct {
+	dev     Device
+	values  arena
+	scratch arena
+	headers []*Tensor
+	used    int
+	ops     []Op
+	pools   map[any]opPool
+	// Inference stops the tape from remembering operators: no backward pass.
+	Inference bool
+	// Poison fills new tensors and scratch with NaN, so that a read of memory
+	// that nobody wrote shows up in the result. For tests.
+	Poison bool
+}
+
+// NewTape returns an empty tape whose tensors live on dev.
+func NewTape(dev Device) *Tape {
+	return &Tape{dev: dev, pools: map[any]opPool{}}
+}
+
+// Device returns the device of the tape's tensors.
+func (t *Tape) Device() Device { return t.dev }
+
+// Reference reports whether operators must run their float64 specification.
+func (t *Tape) Reference() bool { return t.dev.reference() }
+
+// New returns a tensor of the current step with undefined content.
+func (t *Tape) New(rows, cols int) *Tensor {
+	x := t.header()
+	*x = Tensor{Rows: rows, Cols: cols, Stride: cols}
+	if t.Reference() {
+		x.F64 = t.values.float64s(rows * cols)
+	} else {
+		x.F32 = t.values.float32s(rows * cols)
+	}
+	if t.Poison {
+		poison(x.F32)
+		poison(x.F64)
+	}
+	return x
+}
+
+// Zeros returns a tensor of zeros of the current step.
+func (t *Tape) Zeros(rows, cols int) *Tensor {
+	x := t.New(rows, cols)
+	clear(x.F32)
+	clear(x.F64)
+	return x
+}
+
+// Scratch returns n float32 with undefined content for the operator that is
+// running. It is valid until the operator calls Record, or until its Backward
+// returns.
+func (t *Tape) Scratch(n int) []float32 {
+	s := t.scratch.float32s(n)
+	if t.Poison {
+		poison(s)
+	}
+	return s
+}
+
+// Record remembers op for the backward pass. It must be the last thing an
+// operator's forward function does with the tape.
+func (t *Tape) Record(op Op) {
+	t.scratch.reset()
+	if !t.Inference {
+		t.ops = append(t.ops, op)
+	}
+}
+
+// Seed adds weight to element (row, 0) of the gradient of x: the derivative of
+// the loss with respect to it. Call it for every output that the loss uses, then
+// Backward.
+func (t *Tape) Seed(x *Tensor, row int, weight float64) {
+	g := t.AddTo(x)
+	g.Set(row, 0, g.At(row, 0)+weight)
+}
+
+// Backward runs the recorded operators from last to first. Gradients of
+// parameters are added to what they hold.
+func (t *Tape) Backward() {
+	for i := len(t.ops) - 1; i >= 0; i-- {
+		t.ops[i].Backward(t)
+		t.scratch.reset()
+	}
+}
+
+// Reset ends the step: every tensor that the tape handed out becomes invalid.
+func (t *Tape) Reset() {
+	t.values.reset()
+	t.scratch.reset()
+	t.ops = t.ops[:0]
+	t.used = 0
+	for _, p := range t.pools {
+		p.rewind()
+	}
+}
+
+// Bytes returns the memory that the tape's arenas hold.
+func (t *Tape) Bytes() int { return t.values.bytes() + t.scratch.bytes() }
+
+func (t *Tape) header() *Tensor {
+	if t.used == len(t.headers) {
+		t.headers = append(t.headers, new(Tensor))
+	}
+	x := t.headers[t.used]
+	t.used++
+	return x
+}
+
+// opPool keeps the records of one operator type from step to step.
+type opPool interface{ rewind() }
+
+type pool[T any] struct {
+	items []*T
+	used  int
+}
+
+func (p *pool[T]) rewind() { p.used = 0 }
+
+// NewOp returns a zeroed *T that the tape keeps and reuses after Reset, so that
+// recording an operator allocates nothing in steady state.
+func NewOp[T any](t *Tape) *T {
+	key := any((*T)(nil))
+	p, ok := t.pools[key].(*pool[T])
+	if !ok {
+		p = new(pool[T])
+		t.pools[key] = p
+	}
+	if p.used == len(p.items) {
+		p.items = append(p.items, new(T))
+	}
+	item := p.items[p.used]
+	p.used++
+	var zero T
+	*item = zero
+	return item
+}
+
+func poison[F float32 | float64](s []F) {
+	nan := F(math.NaN())
+	for i := range s {
+		s[i] = nan
+	}
+}

@@ -1,0 +1,136 @@
+// Package engine holds what every operator works with: tensors, the devices they
+// live on, the tape that runs operators backwards, the arena that feeds them
+// memory, packed prefix trees, and counter-based random numbers.
+//
+// Everything in a decoder on packed tokens is a matrix of one row per token, so a
+// Tensor is a matrix; heads and their dimensions are arguments of the operators
+// that care.
+package engine
+
+import "fmt"
+
+// Tensor is a matrix of Rows x Cols elements, row-major, Stride elements from one
+// row to the next. Exactly one of F32 and F64 is set: F32 on the CPU device, F64
+// on the reference device, where operators run their float64 specification.
+//
+// A view (Columns) shares the storage, and the gradient, of the tensor it was cut
+// from.
+type Tensor struct {
+	Rows, Cols, Stride int
+	F32                []float32
+	F64                []float64
+
+	grad   *Tensor // this tensor's gradient, nil until somebody adds to it
+	frozen bool    // never gets a gradient
+
+	base   *Tensor // for a view: the tensor it was cut from,
+	offset int     // and its first column there
+}
+
+// Columns returns a view of columns [from, from+cols) of x. The view belongs to
+// the tape's current step.
+func (t *Tape) Columns(x *Tensor, from, cols int) *Tensor {
+	if from < 0 || cols < 0 || from+cols > x.Cols {
+		panic(fmt.Sprintf("engine: columns [%d,%d) of a tensor %s", from, from+cols, x))
+	}
+	v := t.header()
+	*v = Tensor{Rows: x.Rows, Cols: cols, Stride: x.Stride, frozen: x.frozen, base: x, offset: from}
+	if x.F32 != nil {
+		v.F32 = x.F32[from:]
+	} else {
+		v.F64 = x.F64[from:]
+	}
+	return v
+}
+
+// Gradient returns the gradient of x, or nil when none has been added yet. A
+// backward function whose output has none has nothing to do.
+func (t *Tape) Gradient(x *Tensor) *Tensor {
+	if x.base == nil {
+		return x.grad
+	}
+	g := t.Gradient(x.base)
+	if g == nil {
+		return nil
+	}
+	return t.Columns(g, x.offset, x.Cols)
+}
+
+// AddTo returns the tensor to which a backward function adds x's gradient: zeros
+// at first use. It returns nil when x is frozen, and then there is nothing to add.
+func (t *Tape) AddTo(x *Tensor) *Tensor {
+	if x.frozen {
+		return nil
+	}
+	if x.base != nil {
+		g := t.AddTo(x.base)
+		if g == nil {
+			return nil
+		}
+		return t.Columns(g, x.offset, x.Cols)
+	}
+	if x.grad == nil {
+		x.grad = t.Zeros(x.Rows, x.Cols)
+	}
+	return x.grad
+}
+
+// String gives the shape and the element type: "[3 x 4] float32".
+func (x *Tensor) String() string {
+	kind := "float32"
+	if x.F64 != nil {
+		kind = "float64"
+	}
+	return fmt.Sprintf("[%d x %d] %s", x.Rows, x.Cols, kind)
+}
+
+// Contiguous reports whether the rows of x follow each other without gaps.
+func (x *Tensor) Contiguous() bool { return x.Stride == x.Cols || x.Rows <= 1 }
+
+// At returns element (i, j) as float64, for tests and reports.
+func (x *Tensor) At(i, j int) float64 {
+	if x.F32 != nil {
+		return float64(x.F32[i*x.Stride+j])
+	}
+	return x.F64[i*x.Stride+j]
+}
+
+// Set stores v as element (i, j), for tests and initial values.
+func (x *Tensor) Set(i, j int, v float64) {
+	if x.F32 != nil {
+		x.F32[i*x.Stride+j] = float32(v)
+	} else {
+		x.F64[i*x.Stride+j] = v
+	}
+}
+
+// Param is a tensor that lives across steps: a model weight with its gradient,
+// which accumulates until ZeroGrad.
+type Param struct {
+	Name string
+	*Tensor
+	// Grad has the shape of the weight; nil when the parameter is frozen.
+	Grad *Tensor
+}
+
+// NewParam allocates a parameter of zeros with a zero gradient on dev.
+func NewParam(dev Device, name string, rows, cols int) *Param {
+	p := &Param{Name: name, Tensor: dev.tensor(rows, cols), Grad: dev.tensor(rows, cols)}
+	p.Tensor.grad = p.Grad
+	return p
+}
+
+// NewFrozen allocates a parameter that never gets a gradient.
+func NewFrozen(dev Device, name string, rows, cols int) *Param {
+	p := &Param{Name: name, Tensor: dev.tensor(rows, cols)}
+	p.frozen = true
+	return p
+}
+
+// ZeroGrad clears the accumulated gradient.
+func (p *Param) ZeroGrad() {
+	if p.Grad != nil {
+		clear(p.Grad.F32)
+		clear(p.Grad.F64)
+	}
+}

@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Tree is a packed prefix tree (design section 5): N tokens in one flat array, cut
+// into segments in depth-first order. Sequences that start alike share the
+// segments of their common beginning, so that it is computed once in every layer.
+// Ordinary packing is a forest of roots; one sequence is one root.
+type Tree struct {
+	Tokens []int32 // [N]
+	// Segments. Parent is -1 for a root and always smaller than the segment's own
+	// index; Pos is the position of the segment's first token in its sequence,
+	// Pos[parent] + Len[parent].
+	Start, Len, Parent, Pos []int32
+	// Segment and Position of each row (token), [N].
+	Segment, Position []int32
+}
+
+// Rows returns N, the number of tokens.
+func (t *Tree) Rows() int { return len(t.Tokens) }
+
+// AddSegment appends a segment of tokens below parent (-1 for a root) and returns
+// its index. A segment must be added before any segment of a later sibling branch:
+// depth-first order.
+func (t *Tree) AddSegment(parent int, tokens []int32) int {
+	s := len(t.Start)
+	if parent >= s || parent < -1 {
+		panic(fmt.Sprintf("engine: segment %d with parent %d", s, parent))
+	}
+	if len(tokens) == 0 {
+		panic("engine: empty segment")
+	}
+	pos := int32(0)
+	if parent >= 0 {
+		pos = t.Pos[parent] + t.Len[parent]
+	}
+	t.Start = append(t.Start, int32(len(t.Tokens)))
+	t.Len = append(t.Len, int32(len(tokens)))
+	t.Parent = append(t.Parent, int32(parent))
+	t.Pos = append(t.Pos, pos)
+	for i, id := range tokens {
+		t.Tokens = append(t.Tokens, id)
+		t.Segment = append(t.Segment, int32(s))
+		t.Position = append(t.Position, pos+int32(i))
+	}
+	return s
+}
+
+// Reset empties the tree and keeps its memory.
+func (t *Tree) Reset() {
+	t.Tokens, t.Segment, t.Position = t.Tokens[:0], t.Segment[:0], t.Position[:0]
+	t.Start, t.Len, t.Parent, t.Pos = t.Start[:0], t.Len[:0], t.Parent[:0], t.Pos[:0]
+}
+
+// Pack adds the sequences to the tree as one prefix tree (a forest when they do
+// not all start alike) and returns, for each sequence, the row of each of its
+// tokens. Equal sequences share all their rows.
+func (t *Tree) Pack(sequences [][]int32) [][]int32 {
+	order := make([]int, 0, len(sequences))
+	rows := make([][]int32, len(sequences))
+	for i, s := range sequences {
+		rows[i] = make([]int32, 0, len(s))
+		if len(s) > 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return slices.Compare(sequences[a], sequences[b]) })
+	t.pack(sequences, order, 0, -1, rows)
+	return rows
+}
+
+// pack adds the sequences named by order, sorted, all of which agree on their
+// first depth tokens and continue below parent.
+func (t *Tree) pack(sequences [][]int32, order []int, depth, parent int, rows [][]int32) {
+	for len(order) > 0 {
+		first := sequences[order[0]]
+		if len(first) == depth { // ends at its parent: nothing to add
+			order = order[1:]
+			continue
+		}
+		n := 1
+		for n < len(order) && sequences[order[n]][depth] == first[depth] {
+			n++
+		}
+		group := order[:n]
+		order = order[n:]
+		last := sequences[group[n-1]]
+		end := depth + 1
+		for end < len(first) && end < len(last) && first[end] == last[end] {
+			end++
+		}
+		s := t.AddSegment(parent, first[depth:end])
+		for _, i := range group {
+			for r := range int32(end - depth) {
+				rows[i] = append(rows[i], t.Start[s]+r)
+			}
+		}
+		t.pack(sequences, group, end, s, rows)
+	}
+}
