@@ -1,0 +1,32 @@
+# caper: build, try, test. Needs Go and a C compiler; nothing else.
+
+GO ?= go
+SHARED_DATA ?= ../shared/data
+
+.PHONY: build demo test race lint bench peers clean
+
+build:            ## the binary, at bin/caper
+	$(GO) build -o bin/caper ./cmd/caper
+
+demo: build       ## the main job on built-in data; ends in out/demo/report.html
+	bin/caper demo --out out/demo
+
+test: lint        ## every part against its specification
+	$(GO) test ./...
+	$(GO) test -race $(RACE)
+
+# The packages that run goroutines.
+RACE = ./sqlexec/... ./data ./annotate/... ./eval/... ./train/...
+
+lint:             ## formatting and vet
+	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo "gofmt: run gofmt -w on the files above"; exit 1; }
+	$(GO) vet ./...
+
+bench:            ## kernels and end-to-end steps, on this machine
+	$(GO) test -run '^$$' -bench . -benchmem ./kernels/... ./engine/... ./sqlexec/... ./annotate/... ./train/...
+
+peers: build      ## an exported model against Python safetensors and transformers, in a venv of its own
+	benchmarks/peers/run.sh
+
+clean:
+	rm -rf bin out

@@ -1,0 +1,255 @@
+package train
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// Config is what a reward-model run is made of. Every key has a default
+// (Defaults); a file gives some, `key=value` words on the command line give
+// others, and a key that does not exist is an error.
+type Config struct {
+	Model Model `toml:"model"`
+	Train Train `toml:"train"`
+	Loss  Loss  `toml:"loss"`
+}
+
+// Model says where the weights come from: a folder in Hugging Face layout, or a
+// new Qwen3.5 model of the given shape with a vocabulary trained on the tuples.
+type Model struct {
+	Path              string  `toml:"path" comment:"HF model folder to start from; empty: a new model of the shape below"`
+	HiddenSize        int     `toml:"hidden_size"`
+	Layers            int     `toml:"num_hidden_layers" comment:"every fourth layer is full attention, the others gated delta rule"`
+	FullAttentionGap  int     `toml:"full_attention_interval"`
+	IntermediateSize  int     `toml:"intermediate_size"`
+	AttentionHeads    int     `toml:"num_attention_heads"`
+	KeyValueHeads     int     `toml:"num_key_value_heads"`
+	HeadDim           int     `toml:"head_dim"`
+	LinearKeyHeads    int     `toml:"linear_num_key_heads"`
+	LinearValueHeads  int     `toml:"linear_num_value_heads"`
+	LinearKeyDim      int     `toml:"linear_key_head_dim"`
+	LinearValueDim    int     `toml:"linear_value_head_dim"`
+	VocabularySize    int     `toml:"vocab_size" comment:"size of the vocabulary trained on the tuples' text"`
+	ClauseToken       string  `toml:"clause_token" comment:"added token that ends a clause; its hidden state is scored"`
+	EndToken          string  `toml:"end_token" comment:"added token that ends the query: the END unit"`
+	InitializerStdDev float64 `toml:"initializer_range"`
+}
+
+// Train holds data, schedule and optimiser (caper.md 1.4.7).
+type Train struct {
+	Tuples            []string `toml:"tuples" comment:"tuple files (JSON Lines)"`
+	Out               string   `toml:"out" comment:"run folder"`
+	Seed              uint64   `toml:"seed"`
+	Epochs            int      `toml:"epochs"`
+	MaxSteps          int      `toml:"max_steps" comment:"optimiser steps at most; 0: as many as the epochs have"`
+	BatchPairs        int      `toml:"batch_pairs" comment:"pairs an optimiser step, at least; questions are never split"`
+	MicroBatchTokens  int      `toml:"micro_batch_tokens" comment:"tokens of one packed forest"`
+	MaxLength         int      `toml:"max_length" comment:"tokens of one sequence; longer pairs are left out and counted"`
+	LR                float64  `toml:"lr"`
+	MinLRRatio        float64  `toml:"min_lr_ratio" comment:"learning rate at the end, as a share of lr"`
+	Warmup            float64  `toml:"warmup" comment:"share of the steps with a rising learning rate"`
+	Beta1             float64  `toml:"beta1"`
+	Beta2             float64  `toml:"beta2"`
+	Epsilon           float64  `toml:"eps"`
+	WeightDecay       float64  `toml:"weight_decay"`
+	GradClip          float64  `toml:"grad_clip" comment:"largest global gradient norm"`
+	HoldoutDatabases  float64  `toml:"holdout_databases" comment:"share of the databases kept for validation"`
+	ValidateEvery     int      `toml:"validate_every" comment:"steps between validations; 0: at the end only"`
+	ValidateQuestions int      `toml:"validate_questions" comment:"failed queries localised at each validation, at most"`
+	Patience          int      `toml:"patience" comment:"validations without a better Top-1 before stopping; 0: never"`
+	CheckpointEvery   int      `toml:"checkpoint_every" comment:"steps between checkpoints; 0: at the end only"`
+	KeepCheckpoints   int      `toml:"keep_checkpoints"`
+	MaxBadSteps       int      `toml:"max_bad_steps" comment:"non-finite steps in a row before the run stops"`
+	Threads           int      `toml:"threads" comment:"0: one per core"`
+}
+
+// Loss chooses the preference objective (caper.md 1.4.7): how the margin delta
+// enters, and what it is made of.
+type Loss struct {
+	Margin   string  `toml:"margin" comment:"weight, offset, both or none"`
+	Severity bool    `toml:"severity" comment:"scale margins by edit cost over its 75th percentile, clipped to [0.25, 1]"`
+	Offset   float64 `toml:"offset" comment:"m of the offset form"`
+	Center   float64 `toml:"center" comment:"c: weight of the term that centres scores"`
+	Alpha    float64 `toml:"alpha" comment:"alpha of the annotation: margins are divided by it"`
+}
+
+// Defaults returns the configuration that files and overrides start from.
+func Defaults() Config {
+	return Config{
+		Model: Model{
+			HiddenSize: 128, Layers: 4, FullAttentionGap: 4, IntermediateSize: 384,
+			AttentionHeads: 4, KeyValueHeads: 2, HeadDim: 32,
+			LinearKeyHeads: 4, LinearValueHeads: 4, LinearKeyDim: 32, LinearValueDim: 32,
+			VocabularySize: 4096, ClauseToken: "<|clause|>", EndToken: "<|im_end|>", InitializerStdDev: 0.02,
+		},
+		Train: Train{
+			Seed: 1, Epochs: 2, BatchPairs: 64, MicroBatchTokens: 8192, MaxLength: 8192,
+			LR: 1e-5, MinLRRatio: 0.1, Warmup: 0.03, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8,
+			WeightDecay: 0.1, GradClip: 1, HoldoutDatabases: 0.05, ValidateQuestions: 256,
+			KeepCheckpoints: 2, MaxBadSteps: 5,
+		},
+		Loss: Loss{Margin: "weight", Offset: 1, Center: 0.01, Alpha: 1},
+	}
+}
+
+// LoadConfig reads a TOML file (path may be empty) over the defaults and applies
+// the overrides, words of the form section.key=value.
+func LoadConfig(path string, overrides []string) (Config, error) {
+	c := Defaults()
+	if path != "" {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return c, fmt.Errorf("configuration: %w", err)
+		}
+		if err := decode(text, &c, path); err != nil {
+			return c, err
+		}
+	}
+	for _, word := range overrides {
+		key, value, ok := strings.Cut(word, "=")
+		if !ok {
+			return c, fmt.Errorf("override %q: want section.key=value", word)
+		}
+		if err := decode([]byte(key+" = "+tomlValue(key, value)), &c, "override "+strconv.Quote(word)); err != nil {
+			return c, err
+		}
+	}
+	return c, c.check()
+}
+
+// tomlValue writes a command-line word as TOML: numbers, booleans and lists as
+// they are, anything else as a string; a key that takes a list takes one word too.
+func tomlValue(key, value string) string {
+	var probe struct{ V any }
+	if toml.Unmarshal([]byte("V = "+value), &probe) != nil {
+		value = strconv.Quote(value)
+	}
+	if key == "train.tuples" && !strings.HasPrefix(value, "[") {
+		parts := strings.Split(strings.Trim(value, `"`), ",")
+		for i := range parts {
+			parts[i] = strconv.Quote(parts[i])
+		}
+		value = "[" + strings.Join(parts, ",") + "]"
+	}
+	return value
+}
+
+func decode(text []byte, c *Config, where string) error {
+	d := toml.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	err := d.Decode(c)
+	var strict *toml.StrictMissingError
+	if errors.As(err, &strict) {
+		e := strict.Errors[0]
+		row, _ := e.Position()
+		key := strings.Join(e.Key(), ".")
+		return fmt.Errorf("%s:%d: unknown key %q; the nearest is %q", where, row, key, nearest(key, keys()))
+	}
+	var bad *toml.DecodeError
+	if errors.As(err, &bad) {
+		row, col := bad.Position()
+		return fmt.Errorf("%s:%d:%d: %s", where, row, col, bad.Error())
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	return nil
+}
+
+// keys lists every key of a configuration as section.key.
+func keys() []string {
+	var tree map[string]map[string]any
+	text, err := toml.Marshal(Defaults())
+	if err != nil {
+		panic(err)
+	}
+	if err := toml.Unmarshal(text, &tree); err != nil {
+		panic(err)
+	}
+	var all []string
+	for section, values := range tree {
+		for key := range values {
+			all = append(all, section+"."+key)
+		}
+	}
+	sort.Strings(all)
+	return all
+}
+
+// nearest returns the known key with the smallest Levenshtein distance.
+func nearest(key string, known []string) string {
+	return slices.MinFunc(known, func(a, b string) int { return levenshtein(key, a) - levenshtein(key, b) })
+}
+
+func levenshtein(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// Text writes the configuration as TOML, with a comment on every key that needs
+// one.
+func (c Config) Text() string {
+	text, err := toml.Marshal(c)
+	if err != nil {
+		panic(err) // only plain fields: cannot fail
+	}
+	return string(text)
+}
+
+func (c Config) check() error {
+	positive := []struct {
+		key   string
+		value float64
+	}{
+		{"train.epochs", float64(c.Train.Epochs)}, {"train.batch_pairs", float64(c.Train.BatchPairs)},
+		{"train.micro_batch_tokens", float64(c.Train.MicroBatchTokens)}, {"train.max_length", float64(c.Train.MaxLength)},
+		{"train.lr", c.Train.LR}, {"train.grad_clip", c.Train.GradClip}, {"train.eps", c.Train.Epsilon},
+		{"train.keep_checkpoints", float64(c.Train.KeepCheckpoints)}, {"train.max_bad_steps", float64(c.Train.MaxBadSteps)},
+		{"loss.alpha", c.Loss.Alpha},
+	}
+	for _, p := range positive {
+		if !(p.value > 0) {
+			return fmt.Errorf("configuration: %s = %v: must be above 0", p.key, p.value)
+		}
+	}
+	shares := []struct {
+		key   string
+		value float64
+	}{
+		{"train.warmup", c.Train.Warmup}, {"train.min_lr_ratio", c.Train.MinLRRatio},
+		{"train.holdout_databases", c.Train.HoldoutDatabases},
+		{"train.beta1", c.Train.Beta1}, {"train.beta2", c.Train.Beta2},
+	}
+	for _, s := range shares {
+		if !(s.value >= 0 && s.value <= 1) {
+			return fmt.Errorf("configuration: %s = %v: must lie in [0, 1]", s.key, s.value)
+		}
+	}
+	if !slices.Contains([]string{"weight", "offset", "both", "none"}, c.Loss.Margin) {
+		return fmt.Errorf("configuration: loss.margin = %q: must be weight, offset, both or none", c.Loss.Margin)
+	}
+	return nil
+}
