@@ -1,0 +1,141 @@
+package safetensors
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/nlpodyssey/safetensors"
+)
+
+// maxHeaderBytes bounds the JSON header, as the reference implementation does.
+const maxHeaderBytes = 100_000_000
+
+// header is one tensor's entry in the JSON header: {"dtype","shape","data_offsets"}.
+// Offsets are bytes from the end of the header.
+type header struct {
+	name    string
+	DType   string    `json:"dtype"`
+	Shape   []uint64  `json:"shape"`
+	Offsets [2]uint64 `json:"data_offsets"`
+}
+
+// checkHeader accepts only what every reader understands the same way: each name
+// once, no unknown fields, payloads that are aligned, as large as their shape says,
+// inside the file, and side by side without holes or overlaps.
+func checkHeader(data []byte) error {
+	if len(data) < 8 {
+		return fmt.Errorf("%d bytes are too few for a safetensors file", len(data))
+	}
+	n := binary.LittleEndian.Uint64(data)
+	if n > maxHeaderBytes {
+		return fmt.Errorf("header of %d bytes is larger than %d: not a safetensors file", n, maxHeaderBytes)
+	}
+	if n > uint64(len(data)-8) {
+		return fmt.Errorf("header of %d bytes in a file of %d: the file is cut off", n, len(data))
+	}
+	entries, err := parseHeader(data[8 : 8+n])
+	if err != nil {
+		return fmt.Errorf("header: %w", err)
+	}
+	return checkLayout(entries, uint64(len(data))-8-n)
+}
+
+func parseHeader(text []byte) ([]header, error) {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if token, err := dec.Token(); err != nil || token != json.Delim('{') {
+		return nil, errors.New("not a JSON object")
+	}
+	var entries []header
+	seen := map[string]bool{}
+	for dec.More() {
+		token, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		name, ok := token.(string)
+		if !ok {
+			return nil, fmt.Errorf("%v where a name should be", token)
+		}
+		if seen[name] {
+			return nil, fmt.Errorf("name %q appears twice", name)
+		}
+		seen[name] = true
+		if name == "__metadata__" {
+			var metadata map[string]string
+			if err := dec.Decode(&metadata); err != nil {
+				return nil, fmt.Errorf("__metadata__: %w", err)
+			}
+			continue
+		}
+		entry := header{name: name}
+		if err := dec.Decode(&entry); err != nil {
+			return nil, fmt.Errorf("tensor %q: %w", name, err)
+		}
+		entries = append(entries, entry)
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, err
+	}
+	if rest := text[dec.InputOffset():]; len(bytes.TrimRight(rest, " ")) > 0 {
+		return nil, errors.New("text after the JSON object")
+	}
+	return entries, nil
+}
+
+// checkLayout checks that the payloads of entries fill exactly payload bytes.
+func checkLayout(entries []header, payload uint64) error {
+	slices.SortFunc(entries, func(a, b header) int {
+		return cmp.Or(cmp.Compare(a.Offsets[0], b.Offsets[0]), cmp.Compare(a.Offsets[1], b.Offsets[1]))
+	})
+	end := uint64(0)
+	for _, e := range entries {
+		dtype, err := safetensors.ParseDType(e.DType)
+		if err != nil {
+			return fmt.Errorf("tensor %q: unknown dtype %q", e.name, e.DType)
+		}
+		size, ok := payloadBytes(e.Shape, dtype)
+		switch from, to := e.Offsets[0], e.Offsets[1]; {
+		case !ok:
+			return fmt.Errorf("tensor %q: shape %v is too large", e.name, e.Shape)
+		case to < from || to > payload:
+			return fmt.Errorf("tensor %q: bytes [%d,%d) of a payload of %d: the file is cut off or damaged", e.name, from, to, payload)
+		case to-from != size:
+			return fmt.Errorf("tensor %q: %d bytes, but %s of shape %v needs %d", e.name, to-from, e.DType, e.Shape, size)
+		case from%dtype.Size() != 0:
+			return fmt.Errorf("tensor %q: offset %d is not a multiple of the %d bytes of %s; save the file again with a current safetensors", e.name, from, dtype.Size(), e.DType)
+		case from < end:
+			return fmt.Errorf("tensor %q: bytes [%d,%d) overlap the tensor before, which ends at %d", e.name, from, to, end)
+		case from > end:
+			return fmt.Errorf("tensor %q: starts at %d, but the tensor before ends at %d", e.name, from, end)
+		}
+		end = e.Offsets[1]
+	}
+	if end != payload {
+		return fmt.Errorf("tensors end at byte %d of a payload of %d", end, payload)
+	}
+	return nil
+}
+
+// payloadBytes returns the bytes of a tensor, or false when they do not fit an int.
+func payloadBytes(shape []uint64, dtype DType) (uint64, bool) {
+	const limit = 1 << 62
+	size := dtype.Size()
+	for _, n := range shape {
+		if n > limit {
+			return 0, false // so that every accepted dimension fits an int
+		}
+		hi, lo := bits.Mul64(size, n)
+		if hi != 0 || lo > limit {
+			return 0, false
+		}
+		size = lo
+	}
+	return size, true
+}
