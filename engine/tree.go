@@ -22,6 +22,30 @@ type Tree struct {
 // Rows returns N, the number of tokens.
 func (t *Tree) Rows() int { return len(t.Tokens) }
 
+// Previous returns the row before row on its path, -1 at the start of a sequence.
+// It is always smaller than row.
+func (t *Tree) Previous(row int32) int32 {
+	s := t.Segment[row]
+	if row > t.Start[s] {
+		return row - 1
+	}
+	if p := t.Parent[s]; p >= 0 {
+		return t.Start[p] + t.Len[p] - 1
+	}
+	return -1
+}
+
+// Path appends to dst the rows of row's sequence from its first token to row
+// itself: element p is the row at position p.
+func (t *Tree) Path(dst []int32, row int32) []int32 {
+	from := len(dst)
+	for r := row; r >= 0; r = t.Previous(r) {
+		dst = append(dst, r)
+	}
+	slices.Reverse(dst[from:])
+	return dst
+}
+
 // AddSegment appends a segment of tokens below parent (-1 for a root) and returns
 // its index. A segment must be added before any segment of a later sibling branch:
 // depth-first order.

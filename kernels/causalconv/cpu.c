@@ -1,0 +1,118 @@
+// A task owns a block of channels and walks all rows in order. So the gradient of
+// a row that several children continue, and that of the weights, are sums in a
+// fixed order without any partial result. The convolution is cheaper to compute
+// again in the backward pass than to keep.
+#include "causalconv.h"
+
+#include <math.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum { BLOCK = 64 };
+
+// The rows that the taps of the current row read; -1 before the sequence's start.
+struct window {
+    int row[MAX_TAPS];
+};
+
+INLINE void enter_segment(const struct causalconv *a, int s, struct window *w) {
+    int p = a->parent[s], last = p < 0 ? -1 : a->len[p] - 1;
+    for (int j = a->taps - 1; j >= 1; j--) { // shifted once more by advance
+        w->row[j] = p < 0 ? -1 : a->start[p] + last;
+        if (p >= 0 && --last < 0) {
+            p = a->parent[p];
+            last = p < 0 ? -1 : a->len[p] - 1;
+        }
+    }
+}
+
+INLINE void advance(const struct causalconv *a, int row, struct window *w) {
+    for (int j = 1; j < a->taps; j++) w->row[j - 1] = w->row[j];
+    w->row[a->taps - 1] = row;
+}
+
+// The weights of the block's channels, tap by tap.
+struct weights {
+    float tap[MAX_TAPS][BLOCK];
+};
+
+INLINE void load_weights(const struct causalconv *a, int from, int n, struct weights *w) {
+    for (int j = 0; j < a->taps; j++)
+        for (int c = 0; c < n; c++) w->tap[j][c] = a->w[(from + c) * a->ldw + j];
+}
+
+INLINE void convolve(const struct causalconv *a, const struct window *win, const struct weights *w,
+                     int from, int n, float *p) {
+    for (int c = 0; c < n; c++) p[c] = 0;
+    for (int j = 0; j < a->taps; j++) {
+        if (win->row[j] < 0) continue;
+        const float *x = a->x + win->row[j] * a->ldx + from;
+        for (int c = 0; c < n; c++) p[c] += w->tap[j][c] * x[c];
+    }
+}
+
+INLINE int block_width(const struct causalconv *a, int from) {
+    return a->channels - from < BLOCK ? a->channels - from : BLOCK;
+}
+
+CPU_CLONES
+static void forward_block(void *arg, int task) {
+    const struct causalconv *a = arg;
+    int from = task * BLOCK, n = block_width(a, from);
+    struct weights w;
+    struct window win;
+    float p[BLOCK];
+    load_weights(a, from, n, &w);
+    for (int s = 0; s < a->segments; s++) {
+        enter_segment(a, s, &win);
+        for (int t = a->start[s]; t < a->start[s] + a->len[s]; t++) {
+            advance(a, t, &win);
+            convolve(a, &win, &w, from, n, p);
+            float *y = a->y + t * a->ldy + from;
+            for (int c = 0; c < n; c++) y[c] = p[c] / (1 + expf(-p[c]));
+        }
+    }
+}
+
+CPU_CLONES
+static void backward_block(void *arg, int task) {
+    const struct causalconv *a = arg;
+    int from = task * BLOCK, n = block_width(a, from);
+    struct weights w, dw = {0};
+    struct window win;
+    float p[BLOCK];
+    load_weights(a, from, n, &w);
+    for (int s = 0; s < a->segments; s++) {
+        enter_segment(a, s, &win);
+        for (int t = a->start[s]; t < a->start[s] + a->len[s]; t++) {
+            advance(a, t, &win);
+            convolve(a, &win, &w, from, n, p);
+            const float *dy = a->dy + t * a->lddy + from;
+            for (int c = 0; c < n; c++) {
+                float f = 1 / (1 + expf(-p[c]));
+                p[c] = dy[c] * f * (1 + p[c] * (1 - f));
+            }
+            for (int j = 0; j < a->taps; j++) {
+                if (win.row[j] < 0) continue;
+                const float *x = a->x + win.row[j] * a->ldx + from;
+                for (int c = 0; c < n; c++) dw.tap[j][c] += p[c] * x[c];
+                if (!a->dx) continue;
+                float *dx = a->dx + win.row[j] * a->lddx + from;
+                for (int c = 0; c < n; c++) dx[c] += w.tap[j][c] * p[c];
+            }
+        }
+    }
+    if (!a->dw) return;
+    for (int j = 0; j < a->taps; j++)
+        for (int c = 0; c < n; c++) a->dw[(from + c) * a->lddw + j] += dw.tap[j][c];
+}
+
+static int blocks(const struct causalconv *a) { return (a->channels + BLOCK - 1) / BLOCK; }
+
+void causalconv_forward(struct cpu *cpu, struct causalconv a) {
+    parallel_for(cpu, forward_block, &a, blocks(&a));
+}
+
+void causalconv_backward(struct cpu *cpu, struct causalconv a) {
+    parallel_for(cpu, backward_block, &a, blocks(&a));
+}
