@@ -19,14 +19,21 @@ type Node struct {
 	// literal's text (strings unquoted), a join kind. Empty where the kind
 	// says all.
 	Value string
-	// Qualifier is the table name or alias before a column or star, as
-	// written without quotes. Empty when there is none.
+	// Qualifier is the table name or alias before a column or star, the
+	// database before a table, the inherited window before a window
+	// definition, as written without quotes. Empty when there is none.
 	Qualifier string
+	// DoubleQuoted marks an unqualified Column written "in double quotes":
+	// SQLite reads it as a string when no such column is in scope.
+	DoubleQuoted bool
 	// Start and End delimit the node's bytes in the text it was parsed from.
 	// Parentheses around an expression are outside its span.
 	Start, End int
 	Children   []*Node
 	Parent     *Node
+	// Origin is, in a canonical tree, the parsed node this one stands for;
+	// nil in a parsed tree.
+	Origin *Node
 }
 
 // Kind is the syntactic category of a Node.
@@ -42,7 +49,7 @@ const (
 	// the first operand (Select or Values), one SetOp for each further
 	// operand, OrderBy, Limit.
 	Compound Kind = "compound"
-	// Values is VALUES (...), (...); its children are Row nodes.
+	// Values is VALUES (...), (...). Children: With (if any), Row nodes.
 	Values Kind = "values"
 )
 
@@ -105,7 +112,7 @@ const (
 	Row       Kind = "row"       // row value, VALUES row
 	Binary    Kind = "binary"    // "+", "-", "*", "/", "%", "||", "&", "|", "<<", ">>", "->", "->>"; two children
 	Unary     Kind = "unary"     // "-", "+", "~"; one child
-	Function  Kind = "function"  // Value lower-case name; children: arguments, then Distinct/Filter/Over/OrderBy marks
+	Function  Kind = "function"  // Value lower-case name; children: arguments, then the marks Distinct, OrderBy, Filter, Over
 	Aggregate Kind = "aggregate" // a Function that aggregates: count, sum, avg, min and max of one argument, total, group_concat
 	Distinct  Kind = "distinct"  // mark: the call's argument is DISTINCT
 	Filter    Kind = "filter"    // FILTER (WHERE child)
