@@ -1,0 +1,180 @@
+package tokenizer
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// pattern is one of the two expressions that Qwen's tokenizers split text by.
+// They need look-ahead, which Go's regexp lacks, so the splitter is written by
+// hand; it is also some twenty times faster.
+type pattern int
+
+const (
+	// qwen2Pattern serves Qwen2, Qwen2.5 and Qwen3.
+	qwen2Pattern pattern = iota
+	// qwen35Pattern differs in that combining marks count as letters.
+	qwen35Pattern
+)
+
+// expressions holds the patterns as tokenizer.json spells them, alternatives in
+// the order in which next tries them.
+var expressions = [...]string{
+	qwen2Pattern: `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*` +
+		`|\s*[\r\n]+|\s+(?!\S)|\s+`,
+	qwen35Pattern: `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*` +
+		`|\s*[\r\n]+|\s+(?!\S)|\s+`,
+}
+
+// patternOf recognises an expression by its text.
+func patternOf(expression string) (pattern, error) {
+	for p, e := range expressions {
+		if e == expression {
+			return pattern(p), nil
+		}
+	}
+	return 0, fmt.Errorf("split pattern %q is not supported: use the tokenizer of a Qwen2, Qwen3 or Qwen3.5 model", expression)
+}
+
+// class is what the patterns ask of a character. Every character has one.
+type class uint8
+
+const (
+	other class = iota
+	letter
+	mark // other for qwen2Pattern, letter for qwen35Pattern
+	number
+	space
+	newline // \r and \n, which are white space too
+)
+
+var asciiClasses = func() (classes [utf8.RuneSelf]class) {
+	for r := range classes {
+		classes[r] = classOf(rune(r))
+	}
+	return classes
+}()
+
+func classOf(r rune) class {
+	switch {
+	case r == '\r' || r == '\n':
+		return newline
+	case unicode.IsLetter(r):
+		return letter
+	case unicode.IsNumber(r):
+		return number
+	case unicode.IsSpace(r):
+		return space
+	case unicode.IsMark(r):
+		return mark
+	}
+	return other
+}
+
+// at returns the class and the length in bytes of the character at text[i:], or
+// length 0 at the end. A byte that is not UTF-8 is a character of class other.
+func (p pattern) at(text string, i int) (class, int) {
+	if i >= len(text) {
+		return other, 0
+	}
+	if b := text[i]; b < utf8.RuneSelf {
+		return asciiClasses[b], 1
+	}
+	r, n := utf8.DecodeRuneInString(text[i:])
+	c := classOf(r)
+	if c == mark {
+		c = other
+		if p == qwen35Pattern {
+			c = letter
+		}
+	}
+	return c, n
+}
+
+// next returns the length of the piece that text, which is not empty, starts
+// with.
+func (p pattern) next(text string) int {
+	if n := contraction(text); n > 0 {
+		return n
+	}
+	first, n := p.at(text, 0)
+	second, _ := p.at(text, n)
+	switch {
+	case first == letter:
+		return p.run(text, n, letter)
+	case first == number:
+		return n
+	case first != newline && second == letter && n < len(text):
+		return p.run(text, n, letter)
+	case first == other:
+		return p.punctuation(text, n)
+	case text[0] == ' ' && second == other && n < len(text):
+		return p.punctuation(text, n)
+	}
+	return p.whiteSpace(text)
+}
+
+// run returns the end of the run of class c that goes on at text[i:].
+func (p pattern) run(text string, i int, c class) int {
+	for {
+		got, n := p.at(text, i)
+		if n == 0 || got != c {
+			return i
+		}
+		i += n
+	}
+}
+
+// punctuation ends a piece of class other: the run, then its line ends.
+func (p pattern) punctuation(text string, i int) int {
+	return p.run(text, p.run(text, i, other), newline)
+}
+
+// whiteSpace measures a piece of white space: up to the last line end of the
+// run; without one, up to the last character, which goes with the word that
+// follows; at the end of the text, or when there is but one, all of it.
+func (p pattern) whiteSpace(text string) int {
+	end, last, afterNewline := 0, 0, 0
+	for {
+		c, n := p.at(text, end)
+		if n == 0 || c != space && c != newline {
+			break
+		}
+		last = end
+		end += n
+		if c == newline {
+			afterNewline = end
+		}
+	}
+	switch {
+	case afterNewline > 0:
+		return afterNewline
+	case end < len(text) && last > 0:
+		return last
+	}
+	return end
+}
+
+// contraction returns the length of the English contraction that text starts
+// with, in either case, or 0. Case folding makes the long s an s.
+func contraction(text string) int {
+	if len(text) < 2 || text[0] != '\'' {
+		return 0
+	}
+	switch text[1] | 0x20 {
+	case 's', 't', 'm', 'd':
+		return 2
+	}
+	if strings.HasPrefix(text[1:], "ſ") {
+		return 1 + len("ſ")
+	}
+	if len(text) >= 3 {
+		switch strings.ToLower(text[1:3]) {
+		case "re", "ve", "ll":
+			return 3
+		}
+	}
+	return 0
+}

@@ -1,0 +1,149 @@
+// Package tokenizer is the byte-level BPE of the Qwen2, Qwen3 and Qwen3.5
+// models. It reads and writes Hugging Face tokenizer.json files, gives the ids
+// that the tokenizers library gives, and can train a small vocabulary.
+//
+// Text becomes ids in five steps (qwen35.md 6.1), one file each:
+//
+//  1. added tokens such as <|im_end|> are cut out of the raw text (added.go);
+//  2. what lies between is brought to Unicode normal form C (normalize.go);
+//  3. and split into words, numbers, punctuation and space (split.go);
+//  4. each piece is read as bytes, every byte one symbol (alphabet.go);
+//  5. and neighbouring symbols merge, lowest rank first (bpe.go).
+//
+// Ids are what the file says they are: nothing is derived from byte values or
+// from the order of the merges, and a vocabulary may hold entries that no merge
+// reaches; they decode and are never produced.
+package tokenizer
+
+import "sync"
+
+// Tokenizer turns text into token ids and back. It is immutable and safe for
+// concurrent use.
+type Tokenizer struct {
+	pattern pattern
+	// tokens and bytes are indexed by id: the token as the file spells it, in
+	// the byte alphabet, and the bytes that it stands for. Both are empty for
+	// an id without a token.
+	tokens, bytes []string
+	ids           map[string]int32 // token as spelt to id
+	byteIDs       [256]int32       // the token of each single byte
+	merges        []pair           // by rank
+	table         mergeTable       // the same, for looking up
+	wholeFirst    bool             // ignore_merges: a piece that is a token needs no merging
+	added         addedTokens
+	scratch       sync.Pool // of *scratch
+}
+
+// Encode appends the ids of text to dst and returns the extended slice. Added
+// tokens written out in text become their ids, so text must be trusted; use
+// EncodeText for what a user or a policy wrote. No begin or end token is added.
+// Nothing is allocated when dst has room and text is in normal form C.
+func (k *Tokenizer) Encode(text string, dst []int32) []int32 {
+	s := k.borrow()
+	for {
+		start, end, id := k.added.find(text)
+		if start < 0 {
+			break
+		}
+		dst = append(k.appendText(dst, text[:start], s), id)
+		text = text[end:]
+	}
+	dst = k.appendText(dst, text, s)
+	k.giveBack(s)
+	return dst
+}
+
+// EncodeText is Encode without added tokens: "<|im_end|>" in text is spelt out
+// in ordinary tokens, so that untrusted text cannot forge control tokens.
+func (k *Tokenizer) EncodeText(text string, dst []int32) []int32 {
+	s := k.borrow()
+	dst = k.appendText(dst, text, s)
+	k.giveBack(s)
+	return dst
+}
+
+// appendText normalises and splits text and appends the ids of its pieces.
+func (k *Tokenizer) appendText(dst []int32, text string, s *scratch) []int32 {
+	text = normalize(text)
+	for len(text) > 0 {
+		n := k.pattern.next(text)
+		dst = k.appendPiece(dst, text[:n], s)
+		text = text[n:]
+	}
+	return dst
+}
+
+// appendPiece appends the ids of one piece.
+func (k *Tokenizer) appendPiece(dst []int32, piece string, s *scratch) []int32 {
+	if len(piece) == 1 {
+		return append(dst, k.byteIDs[piece[0]])
+	}
+	if k.wholeFirst {
+		if id, ok := k.ids[spell(piece)]; ok {
+			return append(dst, id)
+		}
+	}
+	s.symbols = s.symbols[:0]
+	for i := range len(piece) {
+		s.symbols = append(s.symbols, k.byteIDs[piece[i]])
+	}
+	return append(dst, k.table.merge(s.symbols, s)...)
+}
+
+// Decode returns the text of ids: their bytes, joined, with U+FFFD for each
+// ill-formed part of UTF-8. Ids without a token are passed over. skipSpecial
+// leaves out the added tokens that are marked special.
+func (k *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
+	var joined []byte
+	for _, id := range ids {
+		if skipSpecial && k.added.special[id] {
+			continue
+		}
+		joined = append(joined, k.Bytes(id)...)
+	}
+	return validUTF8(joined)
+}
+
+// Bytes returns the bytes that id stands for, or "" when there is no such id. A
+// token may hold part of a character.
+func (k *Tokenizer) Bytes(id int32) string {
+	if id < 0 || int(id) >= len(k.bytes) {
+		return ""
+	}
+	return k.bytes[id]
+}
+
+// ID returns the id of a token: an added token's text, or a vocabulary entry as
+// tokenizer.json spells it ("Ġname" for " name").
+func (k *Tokenizer) ID(token string) (id int32, ok bool) {
+	id, ok = k.ids[token]
+	return id, ok
+}
+
+// Size returns one more than the highest id. A model needs at least so many
+// embedding rows; released checkpoints have more.
+func (k *Tokenizer) Size() int { return len(k.tokens) }
+
+// scratch is the working memory of one call. It is pooled because pieces are
+// short and many.
+type scratch struct {
+	symbols []int32
+	found   []merge
+	chain   chain
+}
+
+// keepBytes bounds the scratch that stays in the pool after a long piece.
+const keepBytes = 1 << 16
+
+func (k *Tokenizer) borrow() *scratch {
+	if s, ok := k.scratch.Get().(*scratch); ok {
+		return s
+	}
+	return new(scratch)
+}
+
+func (k *Tokenizer) giveBack(s *scratch) {
+	if cap(s.symbols) <= keepBytes {
+		k.scratch.Put(s)
+	}
+}
