@@ -9,7 +9,7 @@ import (
 
 func operator(channels, taps int) treetest.Operator {
 	return treetest.Operator{
-		Inputs: []treetest.Input{{Name: "x", Cols: channels}, {Name: "w", Rows: channels, Cols: taps}},
+		Inputs:  []treetest.Input{{Name: "x", Cols: channels}, {Name: "w", Rows: channels, Cols: taps}},
 		Outputs: 1,
 		Run: func(t *engine.Tape, in, out []*engine.Tensor, tree *engine.Tree) {
 			out[0] = Forward(t, in[0], in[1], tree)

@@ -175,8 +175,8 @@ func Close(t *testing.T, what string, got, want []float64, tolerance float64) {
 		diff += (got[i] - want[i]) * (got[i] - want[i])
 		norm += want[i] * want[i]
 	}
-	// A tensor of which little is left after cancellation is judged absolutely.
-	if relative := math.Sqrt(diff) / (math.Sqrt(norm) + 1e-3); !(relative <= tolerance) {
+	// What is left after cancellation is judged against elements of 0.1.
+	if relative := math.Sqrt(diff) / (math.Sqrt(norm) + 0.1*math.Sqrt(float64(len(want)))); !(relative <= tolerance) {
 		t.Errorf("%s is off by %.2g, relative, tolerance %.2g", what, relative, tolerance)
 	}
 }
