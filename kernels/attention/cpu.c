@@ -11,11 +11,7 @@
 // The walk goes from the block's own tile towards the root, which needs no list of
 // ancestors.
 #include "attention.h"
-
-#include <math.h>
-#include <string.h>
-
-#define INLINE static inline __attribute__((always_inline))
+#include "vector.h"
 
 enum {
     TILE = 64,       // keys in a tile
@@ -81,12 +77,12 @@ static struct matrix load_tile(struct matrix x, int column, int dim, const struc
     return (struct matrix){buffer, dim};
 }
 
-INLINE void add_tile(struct matrix x, int column, int dim, const struct tile *t, const float *buffer) {
+VECTOR_INLINE void add_tile(struct matrix x, int column, int dim, const struct tile *t, const float *buffer) {
     for (int i = 0; i < t->pieces; i++)
         for (int r = 0; r < t->piece[i].rows; r++) {
             float *to = x.data + (t->piece[i].row + r) * x.stride + column;
             const float *from = buffer + (t->piece[i].at + r) * dim;
-            for (int c = 0; c < dim; c++) to[c] += from[c];
+            for (int c = 0; c < dim; c += LANES) add_to(to + c, dim - c, load(from + c, dim - c));
         }
 }
 
@@ -118,43 +114,42 @@ static int visible(const struct attention *a, const struct block *b, int m) {
     return a->position[b->first] + m / b->group - b->tile + 1;
 }
 
-INLINE void load_scaled_queries(const struct attention *a, const struct block *b, float *q) {
+// y = f x over n elements.
+VECTOR_INLINE void scale(float f, const float *x, float *y, int n) {
+    for (int c = 0; c < n; c += LANES) store(y + c, n - c, splat(f) * load(x + c, n - c));
+}
+
+VECTOR_INLINE void load_scaled_queries(const struct attention *a, const struct block *b, float *q) {
     for (int m = 0; m < b->pairs; m++) {
-        const float *from = pair(a->q, b, m);
-        for (int c = 0; c < b->dim; c++) q[m * b->dim + c] = b->scale * from[c];
+        scale(b->scale, pair(a->q, b, m), q + m * b->dim, b->dim);
     }
 }
 
-enum { LANES = 16 };
-
-INLINE float max_of_tile(const float *s) {
-    float lane[LANES], top = -INFINITY;
-    for (int l = 0; l < LANES; l++) lane[l] = s[l];
-    for (int j = LANES; j < TILE; j += LANES)
-        for (int l = 0; l < LANES; l++) lane[l] = s[j + l] > lane[l] ? s[j + l] : lane[l];
-    for (int l = 0; l < LANES; l++) top = lane[l] > top ? lane[l] : top;
-    return top;
-}
-
-INLINE float sum_of_tile(const float *s) {
-    float lane[LANES] = {0};
-    for (int j = 0; j < TILE; j += LANES)
-        for (int l = 0; l < LANES; l++) lane[l] += s[j + l];
-    for (int half = LANES / 2; half; half /= 2)
-        for (int l = 0; l < half; l++) lane[l] += lane[l + half];
-    return lane[0];
-}
-
-// Replaces the scores s of a tile by exp(s - top) and adds them to sum, where top is
-// the running maximum. Returns what everything summed before must be scaled by.
-INLINE float soften(float *s, float *top, float *sum) {
-    float high = max_of_tile(s);
-    if (!(high > *top)) high = *top;
-    float shrink = expf(*top - high);
-    for (int j = 0; j < TILE; j++) s[j] = expf(s[j] - high);
-    *sum = *sum * shrink + sum_of_tile(s);
-    *top = high;
+// Replaces the scores s of a tile by exp(s - top) and adds them to total, where top
+// is the running maximum. Returns what everything added before must be scaled by.
+VECTOR_INLINE float soften(float *s, float *top, float *total) {
+    vec high = splat(*top), added = {0};
+    for (int j = 0; j < TILE; j += LANES) high = maximum(load(s + j, LANES), high);
+    float before = *top;
+    for (int l = 0; l < LANES; l++)
+        if (high[l] > *top) *top = high[l];
+    for (int j = 0; j < TILE; j += LANES) {
+        vec p = exp_vec(load(s + j, LANES) - splat(*top));
+        store(s + j, LANES, p);
+        added += p;
+    }
+    float shrink = expf(before - *top);
+    *total = *total * shrink + sum(added);
     return shrink;
+}
+
+// o = p V for the first `keys` rows of V.
+VECTOR_INLINE void weigh(const float *p, int keys, struct matrix v, float *o, int dim) {
+    for (int c = 0; c < dim; c += LANES) {
+        vec total = {0};
+        for (int j = 0; j < keys; j++) total += splat(p[j]) * load(v.data + j * v.stride + c, dim - c);
+        store(o + c, dim - c, total);
+    }
 }
 
 CPU_CLONES
@@ -163,7 +158,7 @@ static void forward_block(const struct attention *a, int row, int rows, int key_
     struct tile tile;
     float q[MAX_ROWS * MAX_DIM], o[MAX_ROWS * MAX_DIM], s[MAX_ROWS * TILE];
     float keys[TILE * MAX_DIM], values[TILE * MAX_DIM];
-    float top[MAX_ROWS], sum[MAX_ROWS];
+    float top[MAX_ROWS], total[MAX_ROWS];
     int d = b.dim, segment = a->segment[row];
     load_scaled_queries(a, &b, q);
 
@@ -173,14 +168,11 @@ static void forward_block(const struct attention *a, int row, int rows, int key_
     struct matrix v = load_tile(a->v, b.column, d, &tile, values);
     a->cpu->gemm_serial(0, 1, b.pairs, TILE, d, q, d, k.data, k.stride, s, TILE, 0);
     for (int m = 0; m < b.pairs; m++) {
-        float *sm = s + m * TILE, *om = o + m * d;
-        int n = visible(a, &b, m);
-        for (int j = n; j < TILE; j++) sm[j] = -INFINITY;
-        top[m] = -INFINITY, sum[m] = 0;
-        soften(sm, &top[m], &sum[m]);
-        for (int c = 0; c < d; c++) om[c] = 0;
-        for (int j = 0; j < n; j++)
-            for (int c = 0; c < d; c++) om[c] += sm[j] * v.data[j * v.stride + c];
+        int seen = visible(a, &b, m);
+        for (int j = seen; j < TILE; j++) s[m * TILE + j] = -INFINITY;
+        top[m] = -INFINITY, total[m] = 0;
+        soften(s + m * TILE, &top[m], &total[m]);
+        weigh(s + m * TILE, seen, v, o + m * d, d);
     }
     // The tiles before it, as a whole.
     for (int first = b.tile - TILE; first >= 0; first -= TILE) {
@@ -189,18 +181,18 @@ static void forward_block(const struct attention *a, int row, int rows, int key_
         v = load_tile(a->v, b.column, d, &tile, values);
         a->cpu->gemm_serial(0, 1, b.pairs, TILE, d, q, d, k.data, k.stride, s, TILE, 0);
         for (int m = 0; m < b.pairs; m++) {
-            float shrink = soften(s + m * TILE, &top[m], &sum[m]);
-            for (int c = 0; c < d; c++) o[m * d + c] *= shrink;
+            float shrink = soften(s + m * TILE, &top[m], &total[m]);
+            scale(shrink, o + m * d, o + m * d, d);
         }
         a->cpu->gemm_serial(0, 0, b.pairs, d, TILE, s, TILE, v.data, v.stride, o, d, 1);
     }
     for (int m = 0; m < b.pairs; m++) {
-        float *y = pair(a->y, &b, m), f = 1 / sum[m];
-        for (int c = 0; c < d; c++) y[c] = f * o[m * d + c];
-        a->lse.data[(row + m / b.group) * a->lse.stride + key_head * b.group + m % b.group] = top[m] + logf(sum[m]);
+        float *y = pair(a->y, &b, m);
+        scale(1 / total[m], o + m * d, y, d);
+        a->lse.data[(row + m / b.group) * a->lse.stride + key_head * b.group + m % b.group] = top[m] + logf(total[m]);
         if (!a->gate.data) continue;
         const float *z = gate_of(a, a->gate, &b, m);
-        for (int c = 0; c < d; c++) y[c] /= 1 + expf(-z[c]);
+        for (int c = 0; c < d; c += LANES) store(y + c, d - c, load(y + c, d - c) * sigmoid(load(z + c, d - c)));
     }
 }
 
@@ -231,20 +223,9 @@ struct backward {
     float keys[TILE * MAX_DIM], values[TILE * MAX_DIM], sums[TILE * MAX_DIM];
 };
 
-INLINE float dot(const float *x, const float *y, int n) {
-    float lane[LANES] = {0}, rest = 0;
-    int i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int l = 0; l < LANES; l++) lane[l] += x[i + l] * y[i + l];
-    for (; i < n; i++) rest += x[i] * y[i];
-    for (int half = LANES / 2; half; half /= 2)
-        for (int l = 0; l < half; l++) lane[l] += lane[l + half];
-    return lane[0] + rest;
-}
-
 // With y = a f, f = sigma(gate): da = dy f and dgate = dy a f (1-f) = dy y (1-f), so
 // the ungated output is not needed.
-INLINE void load_gradients(const struct attention *a, const struct block *b, struct backward *w) {
+VECTOR_INLINE void load_gradients(const struct attention *a, const struct block *b, struct backward *w) {
     int d = b->dim;
     for (int m = 0; m < b->pairs; m++) {
         const float *dy = pair(a->dy, b, m), *y = pair(a->y, b, m);
@@ -256,15 +237,16 @@ INLINE void load_gradients(const struct attention *a, const struct block *b, str
             continue;
         }
         const float *z = gate_of(a, a->gate, b, m);
-        for (int c = 0; c < d; c++) da[c] = dy[c] / (1 + expf(-z[c]));
+        for (int c = 0; c < d; c += LANES) store(da + c, d - c, load(dy + c, d - c) * sigmoid(load(z + c, d - c)));
         if (!a->dgate.data) continue;
         float *dz = gate_of(a, a->dgate, b, m);
-        for (int c = 0; c < d; c++) dz[c] += dy[c] * y[c] / (1 + expf(z[c]));
+        for (int c = 0; c < d; c += LANES)
+            add_to(dz + c, d - c, load(dy + c, d - c) * load(y + c, d - c) * sigmoid(-load(z + c, d - c)));
     }
 }
 
 // Adds left^T right, [keys x dim], to the tile's rows of x; left is [pairs x TILE].
-INLINE void add_product(const struct attention *a, const struct block *b, const struct tile *t, const float *left,
+VECTOR_INLINE void add_product(const struct attention *a, const struct block *b, const struct tile *t, const float *left,
                         const float *right, struct matrix x, float *buffer) {
     int d = b->dim;
     if (!x.data) return;
@@ -296,9 +278,10 @@ static void backward_block(const struct attention *a, int row, int rows, int key
             float *p = w.p + m * TILE, *ds = w.dp + m * TILE;
             int n = first == b.tile ? visible(a, &b, m) : TILE;
             for (int j = n; j < TILE; j++) p[j] = -INFINITY, ds[j] = 0;
-            for (int j = 0; j < TILE; j++) {
-                p[j] = expf(p[j] - w.lse[m]);
-                ds[j] = p[j] * (ds[j] - w.row[m]);
+            for (int j = 0; j < TILE; j += LANES) {
+                vec pj = exp_vec(load(p + j, LANES) - splat(w.lse[m]));
+                store(p + j, LANES, pj);
+                store(ds + j, LANES, pj * (load(ds + j, LANES) - splat(w.row[m])));
             }
         }
         a->cpu->gemm_serial(0, 0, b.pairs, d, TILE, w.dp, TILE, k.data, k.stride, w.dq, d, 1);
@@ -308,7 +291,7 @@ static void backward_block(const struct attention *a, int row, int rows, int key
     if (!a->dq.data) return;
     for (int m = 0; m < b.pairs; m++) {
         float *dq = pair(a->dq, &b, m);
-        for (int c = 0; c < d; c++) dq[c] += b.scale * w.dq[m * d + c];
+        for (int c = 0; c < d; c += LANES) add_to(dq + c, d - c, splat(b.scale) * load(w.dq + m * d + c, d - c));
     }
 }
 

@@ -3,10 +3,7 @@
 // fixed order without any partial result. The convolution is cheaper to compute
 // again in the backward pass than to keep.
 #include "causalconv.h"
-
-#include <math.h>
-
-#define INLINE static inline __attribute__((always_inline))
+#include "vector.h"
 
 enum { BLOCK = 64 };
 
@@ -15,7 +12,7 @@ struct window {
     int row[MAX_TAPS];
 };
 
-INLINE void enter_segment(const struct causalconv *a, int s, struct window *w) {
+VECTOR_INLINE void enter_segment(const struct causalconv *a, int s, struct window *w) {
     int p = a->parent[s], last = p < 0 ? -1 : a->len[p] - 1;
     for (int j = a->taps - 1; j >= 1; j--) { // shifted once more by advance
         w->row[j] = p < 0 ? -1 : a->start[p] + last;
@@ -26,32 +23,33 @@ INLINE void enter_segment(const struct causalconv *a, int s, struct window *w) {
     }
 }
 
-INLINE void advance(const struct causalconv *a, int row, struct window *w) {
+VECTOR_INLINE void advance(const struct causalconv *a, int row, struct window *w) {
     for (int j = 1; j < a->taps; j++) w->row[j - 1] = w->row[j];
     w->row[a->taps - 1] = row;
 }
 
-// The weights of the block's channels, tap by tap.
+// The weights of the block's channels, tap by tap; zero beyond the last channel.
 struct weights {
     float tap[MAX_TAPS][BLOCK];
 };
 
-INLINE void load_weights(const struct causalconv *a, int from, int n, struct weights *w) {
+VECTOR_INLINE void load_weights(const struct causalconv *a, int from, int n, struct weights *w) {
     for (int j = 0; j < a->taps; j++)
-        for (int c = 0; c < n; c++) w->tap[j][c] = a->w[(from + c) * a->ldw + j];
+        for (int c = 0; c < BLOCK; c++) w->tap[j][c] = c < n ? a->w[(from + c) * a->ldw + j] : 0;
 }
 
-INLINE void convolve(const struct causalconv *a, const struct window *win, const struct weights *w,
-                     int from, int n, float *p) {
-    for (int c = 0; c < n; c++) p[c] = 0;
-    for (int j = 0; j < a->taps; j++) {
-        if (win->row[j] < 0) continue;
-        const float *x = a->x + win->row[j] * a->ldx + from;
-        for (int c = 0; c < n; c++) p[c] += w->tap[j][c] * x[c];
+VECTOR_INLINE void convolve(const struct causalconv *a, const struct window *win, const struct weights *w,
+                            int from, int n, float *p) {
+    for (int c = 0; c < n; c += LANES) {
+        vec sum = {0};
+        for (int j = 0; j < a->taps; j++)
+            if (win->row[j] >= 0)
+                sum += load(w->tap[j] + c, LANES) * load(a->x + win->row[j] * a->ldx + from + c, n - c);
+        store(p + c, LANES, sum);
     }
 }
 
-INLINE int block_width(const struct causalconv *a, int from) {
+VECTOR_INLINE int block_width(const struct causalconv *a, int from) {
     return a->channels - from < BLOCK ? a->channels - from : BLOCK;
 }
 
@@ -69,7 +67,7 @@ static void forward_block(void *arg, int task) {
             advance(a, t, &win);
             convolve(a, &win, &w, from, n, p);
             float *y = a->y + t * a->ldy + from;
-            for (int c = 0; c < n; c++) y[c] = p[c] / (1 + expf(-p[c]));
+            for (int c = 0; c < n; c += LANES) store(y + c, n - c, silu(load(p + c, LANES)));
         }
     }
 }
@@ -88,17 +86,17 @@ static void backward_block(void *arg, int task) {
             advance(a, t, &win);
             convolve(a, &win, &w, from, n, p);
             const float *dy = a->dy + t * a->lddy + from;
-            for (int c = 0; c < n; c++) {
-                float f = 1 / (1 + expf(-p[c]));
-                p[c] = dy[c] * f * (1 + p[c] * (1 - f));
-            }
+            for (int c = 0; c < n; c += LANES)
+                store(p + c, LANES, load(dy + c, n - c) * silu_slope(load(p + c, LANES)));
             for (int j = 0; j < a->taps; j++) {
                 if (win.row[j] < 0) continue;
                 const float *x = a->x + win.row[j] * a->ldx + from;
-                for (int c = 0; c < n; c++) dw.tap[j][c] += p[c] * x[c];
+                for (int c = 0; c < n; c += LANES)
+                    add_to(dw.tap[j] + c, LANES, load(p + c, LANES) * load(x + c, n - c));
                 if (!a->dx) continue;
                 float *dx = a->dx + win.row[j] * a->lddx + from;
-                for (int c = 0; c < n; c++) dx[c] += w.tap[j][c] * p[c];
+                for (int c = 0; c < n; c += LANES)
+                    add_to(dx + c, n - c, load(w.tap[j] + c, LANES) * load(p + c, LANES));
             }
         }
     }

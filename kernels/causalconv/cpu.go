@@ -1,6 +1,6 @@
 package causalconv
 
-// #cgo CFLAGS: -O3 -std=gnu11 -I${SRCDIR}/../../engine/include
+// #cgo CFLAGS: -O3 -std=gnu11 -Wno-psabi -I${SRCDIR}/../../engine/include
 // #cgo LDFLAGS: -lm
 // #include "causalconv.h"
 import "C"
