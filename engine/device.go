@@ -45,3 +45,21 @@ func (t *Tape) CPURuntime() unsafe.Pointer { return t.dev.runtime() }
 
 // RuntimeOf is CPURuntime for work outside a tape, such as the optimiser's.
 func RuntimeOf(dev Device) unsafe.Pointer { return dev.runtime() }
+
+// Pointer returns the address of the first element of x for the C part of an
+// operator, and nil for a nil or empty tensor.
+func (x *Tensor) Pointer() unsafe.Pointer {
+	if x == nil || len(x.F32) == 0 {
+		return nil
+	}
+	return unsafe.Pointer(&x.F32[0])
+}
+
+// Pitch returns the stride of x, and 0 for a nil tensor: Pointer's companion where
+// a gradient is not wanted.
+func (x *Tensor) Pitch() int {
+	if x == nil {
+		return 0
+	}
+	return x.Stride
+}

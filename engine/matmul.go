@@ -30,7 +30,8 @@ func MatMul(dev Device, c *Tensor, a, b Operand, accumulate bool) {
 		return
 	}
 	C.cpu_gemm((*C.struct_cpu)(dev.runtime()), bit(a.Transposed), bit(b.Transposed), C.int(m), C.int(n), C.int(k),
-		pointer(a.F32), C.int(a.Stride), pointer(b.F32), C.int(b.Stride), pointer(c.F32), C.int(c.Stride), bit(accumulate))
+		(*C.float)(a.Pointer()), C.int(a.Stride), (*C.float)(b.Pointer()), C.int(b.Stride),
+		(*C.float)(c.Pointer()), C.int(c.Stride), bit(accumulate))
 }
 
 func (o Operand) shape() (rows, cols int) {
@@ -46,14 +47,6 @@ func (o Operand) String() string {
 		return o.Tensor.String() + "T"
 	}
 	return o.Tensor.String()
-}
-
-// pointer returns the address of the first element, nil for an empty slice.
-func pointer(s []float32) *C.float {
-	if len(s) == 0 {
-		return nil
-	}
-	return (*C.float)(&s[0])
 }
 
 func bit(b bool) C.int {

@@ -42,6 +42,16 @@ static inline void parallel_for(struct cpu *cpu, cpu_task fn, void *arg, int tas
     cpu->run(cpu, fn, arg, tasks);
 }
 
+// An operator that goes row by row gives each task ROW_BLOCK rows: task i has rows
+// [i*ROW_BLOCK, row_end(rows, i)). The gradient of a weight that all rows share is
+// summed over the rows of each block, then over the blocks in order.
+enum { ROW_BLOCK = 32 };
+static inline int row_blocks(int rows) { return (rows + ROW_BLOCK - 1) / ROW_BLOCK; }
+static inline int row_end(int rows, int task) {
+    int end = (task + 1) * ROW_BLOCK;
+    return end < rows ? end : rows;
+}
+
 // Compiles a function for several instruction sets; the best one the machine has
 // is chosen when the program starts.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
