@@ -22,6 +22,7 @@ type addedToken struct {
 	id      int32
 	text    string
 	special bool
+	inVocab bool // listed in the model's vocabulary as well
 }
 
 // newAddedTokens prepares a list of added tokens for searching.

@@ -286,10 +286,11 @@ func (k *Tokenizer) setAdded(list []fileToken) error {
 		if t.SingleWord || t.LStrip || t.RStrip || t.Normalized {
 			return fmt.Errorf("added_tokens: %q: single_word, lstrip, rstrip and normalized are not supported", t.Content)
 		}
+		_, inVocab := k.ids[t.Content]
 		if err := k.define(t.Content, t.ID); err != nil {
 			return fmt.Errorf("added_tokens: %w", err)
 		}
-		added = append(added, addedToken{t.ID, t.Content, t.Special})
+		added = append(added, addedToken{t.ID, t.Content, t.Special, inVocab})
 	}
 	k.added = newAddedTokens(added)
 	return nil

@@ -14,21 +14,41 @@ import (
 // neither move nor compose (see newer). Bytes that are not UTF-8 stay as they
 // are.
 //
-// The norm package tells quickly that text is normal, which it nearly always is,
-// and knows every character's properties. It is not asked to do the rest because
+// The norm package tells quickly what is normal, which text nearly always is, and
+// knows every character's properties. It is not asked to do the rest because
 // its tables are newer and because it breaks runs of more than 30 combining
 // marks.
 func normalize(text string) string {
-	if norm.NFC.IsNormalString(text) {
+	if norm.NFC.QuickSpanString(text) == len(text) {
 		return text
 	}
-	points := compose(reorder(decompose(text)))
 	var out strings.Builder
 	out.Grow(len(text))
-	for _, p := range points {
-		out.WriteString(p.text)
+	for len(text) > 0 {
+		n := norm.NFC.QuickSpanString(text)
+		out.WriteString(text[:n])
+		text = text[n:]
+		n = segment(text)
+		for _, p := range compose(reorder(decompose(text[:n]))) {
+			out.WriteString(p.text)
+		}
+		text = text[n:]
 	}
 	return out.String()
+}
+
+// segment returns the length of the shortest prefix of text that nothing after
+// it acts on: a character and all that may move or compose to its left.
+func segment(text string) int {
+	n := 0
+	for n < len(text) {
+		properties := norm.NFC.PropertiesString(text[n:])
+		if n > 0 && properties.BoundaryBefore() {
+			break
+		}
+		n += max(1, properties.Size())
+	}
+	return n
 }
 
 // point is one character on its way through normalisation.

@@ -95,7 +95,9 @@ func (k *Tokenizer) saved() savedFile {
 	tokens := []fileToken{}
 	for _, t := range k.added.list {
 		tokens = append(tokens, fileToken{ID: t.id, Content: t.text, Special: t.special})
-		delete(model.Vocab, t.text)
+		if !t.inVocab {
+			delete(model.Vocab, t.text)
+		}
 	}
 	for _, p := range k.merges {
 		model.Merges = append(model.Merges, [2]string{k.tokens[p.left], k.tokens[p.right]})

@@ -163,7 +163,8 @@ func contraction(text string) int {
 	if len(text) < 2 || text[0] != '\'' {
 		return 0
 	}
-	switch text[1] | 0x20 {
+	const lower = 0x20 // a letter with this bit is lower case
+	switch text[1] | lower {
 	case 's', 't', 'm', 'd':
 		return 2
 	}
@@ -171,8 +172,8 @@ func contraction(text string) int {
 		return 1 + len("ſ")
 	}
 	if len(text) >= 3 {
-		switch strings.ToLower(text[1:3]) {
-		case "re", "ve", "ll":
+		switch [2]byte{text[1] | lower, text[2] | lower} {
+		case [2]byte{'r', 'e'}, [2]byte{'v', 'e'}, [2]byte{'l', 'l'}:
 			return 3
 		}
 	}

@@ -37,7 +37,8 @@ type Tokenizer struct {
 // Encode appends the ids of text to dst and returns the extended slice. Added
 // tokens written out in text become their ids, so text must be trusted; use
 // EncodeText for what a user or a policy wrote. No begin or end token is added.
-// Nothing is allocated when dst has room and text is in normal form C.
+// Nothing is allocated when dst has room and text is seen at a glance to be in
+// normal form C, as ASCII and most other text is.
 func (k *Tokenizer) Encode(text string, dst []int32) []int32 {
 	s := k.borrow()
 	for {

@@ -187,4 +187,3 @@ func holds(tokens []int32, p pair) bool {
 	}
 	return false
 }
-
