@@ -42,6 +42,13 @@ static inline void parallel_for(struct cpu *cpu, cpu_task fn, void *arg, int tas
     cpu->run(cpu, fn, arg, tasks);
 }
 
+// The elements of a tensor: row r starts at data + r*stride. A null pointer stands
+// for a gradient that nobody wants.
+struct matrix {
+    float *data;
+    long stride;
+};
+
 // An operator that goes row by row gives each task ROW_BLOCK rows: task i has rows
 // [i*ROW_BLOCK, row_end(rows, i)). The gradient of a weight that all rows share is
 // summed over the rows of each block, then over the blocks in order.

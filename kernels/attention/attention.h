@@ -7,11 +7,6 @@
 // tiles on a task's stack.
 enum { MAX_DIM = 256, MAX_GROUP = 64 };
 
-struct matrix {
-    float *data;
-    long stride;
-};
-
 // The arguments of both directions. Gradients and the gate may be null.
 struct attention {
     int rows, heads, kv_heads, dim, gate_stride, gate_offset, segments;
