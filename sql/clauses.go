@@ -8,9 +8,8 @@ import (
 )
 
 // maxTextBytes bounds the text that is scanned or parsed. It is far above any
-// query that a person or a model writes, and keeps hostile input from costing
-// more than a few milliseconds and megabytes.
-const maxTextBytes = 1 << 20
+// query that a person or a model writes, and keeps hostile input cheap.
+const maxTextBytes = 1 << 17
 
 // Clauses cuts the first statement of text into its top-level clause units
 // (caper.md 1.4.1). It reads tokens, not grammar, so it works on truncated and

@@ -17,6 +17,9 @@ import (
 // of an expression, and keeps every recursive walk of a tree within the stack.
 const maxDepth = 1000
 
+// maxSources is SQLite's limit on the sources of one FROM clause.
+const maxSources = 64
+
 // ParseError says why a text is not one SELECT statement.
 type ParseError struct {
 	Offset    int // in bytes from the start of the text

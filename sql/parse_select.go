@@ -224,6 +224,9 @@ func (t *translator) sources(parent *Node, refs []*ast.TableRef) {
 		}
 		parent.add(t.join(ref, source))
 	}
+	if len(parent.Children) > maxSources {
+		t.fail(parent.Start, "more than %d tables in a join", maxSources)
+	}
 }
 
 // join wraps a further source with its join operator and condition.
