@@ -74,6 +74,16 @@ VECTOR_INLINE float dot(const float *a, const float *b, int n) {
     return sum(s);
 }
 
+// y += the sum of `blocks` rows of n floats, in order: the last step of the gradient
+// of a weight, after one sum for each block of rows.
+VECTOR_INLINE void add_blocks(float *y, const float *partial, int blocks, int n) {
+    for (int j = 0; j < n; j += LANES) {
+        vec s = {0};
+        for (int b = 0; b < blocks; b++) s += load(partial + (long)b * n + j, n - j);
+        add_to(y + j, n - j, s);
+    }
+}
+
 // e^x, relative error 1e-7; 0 where that is below 2^-126, infinity where it is
 // above 2^127.4, NaN for NaN. x = n ln 2 + r with |r| <= ln 2 / 2, and e^r by the
 // Taylor polynomial of degree 7, whose remainder is below 6e-9.

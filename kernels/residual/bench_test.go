@@ -1,0 +1,9 @@
+package residual
+
+import (
+	"testing"
+
+	"caper/kernels/optest"
+)
+
+func Benchmark(b *testing.B) { optest.Benchmark(b, operator(1500, 256), 0) }

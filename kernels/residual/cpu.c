@@ -1,0 +1,34 @@
+#include "residual.h"
+
+#include "vector.h"
+
+CPU_CLONES
+static void forward_rows(void *arg, int task) {
+    const struct residual *a = arg;
+    for (int r = task * ROW_BLOCK; r < row_end(a->rows, task); r++) {
+        const float *x = a->x.data + r * a->x.stride, *y = a->y.data + r * a->y.stride;
+        float *sum = a->sum.data + r * a->sum.stride;
+        for (int j = 0; j < a->cols; j++) sum[j] = x[j] + y[j];
+    }
+}
+
+CPU_CLONES
+static void backward_rows(void *arg, int task) {
+    const struct residual *a = arg;
+    for (int r = task * ROW_BLOCK; r < row_end(a->rows, task); r++) {
+        const float *d = a->dsum.data + r * a->dsum.stride;
+        float *dx = a->dx.data + r * a->dx.stride, *dy = a->dy.data + r * a->dy.stride;
+        if (a->dx.data)
+            for (int j = 0; j < a->cols; j++) dx[j] += d[j];
+        if (a->dy.data)
+            for (int j = 0; j < a->cols; j++) dy[j] += d[j];
+    }
+}
+
+void residual_forward(struct cpu *cpu, struct residual a) {
+    parallel_for(cpu, forward_rows, &a, row_blocks(a.rows));
+}
+
+void residual_backward(struct cpu *cpu, struct residual a) {
+    parallel_for(cpu, backward_rows, &a, row_blocks(a.rows));
+}

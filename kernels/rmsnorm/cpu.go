@@ -1,0 +1,39 @@
+package rmsnorm
+
+// #cgo CFLAGS: -O3 -std=gnu11 -Wno-psabi -I${SRCDIR}/../../engine/include
+// #cgo LDFLAGS: -lm
+// #cgo noescape rmsnorm_forward
+// #cgo nocallback rmsnorm_forward
+// #cgo noescape rmsnorm_backward
+// #cgo nocallback rmsnorm_backward
+// #include "rmsnorm.h"
+import "C"
+
+import "caper/engine"
+
+func cpuForward(t *engine.Tape, o *op) {
+	a := arguments(o)
+	a.y = matrix(o.y)
+	C.rmsnorm_forward((*C.struct_cpu)(t.CPURuntime()), a)
+}
+
+func cpuBackward(t *engine.Tape, o *op, dx, dw, dy *engine.Tensor) {
+	a := arguments(o)
+	a.dy, a.dx, a.dw = matrix(dy), matrix(dx), (*C.float)(dw.Pointer())
+	if dw != nil {
+		a.partial = (*C.float)(&t.Scratch(int(C.row_blocks(a.rows)) * o.x.Cols)[0])
+	}
+	C.rmsnorm_backward((*C.struct_cpu)(t.CPURuntime()), a)
+}
+
+func arguments(o *op) C.struct_rmsnorm {
+	return C.struct_rmsnorm{
+		rows: C.int(o.x.Rows), cols: C.int(o.x.Cols),
+		eps: C.float(o.eps), offset: C.float(o.offset),
+		x: matrix(o.x), w: (*C.float)(o.w.Pointer()),
+	}
+}
+
+func matrix(x *engine.Tensor) C.struct_matrix {
+	return C.struct_matrix{data: (*C.float)(x.Pointer()), stride: C.long(x.Pitch())}
+}
