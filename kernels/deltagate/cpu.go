@@ -1,0 +1,45 @@
+package deltagate
+
+// #cgo CFLAGS: -O3 -std=gnu11 -Wno-psabi -I${SRCDIR}/../../engine/include
+// #cgo LDFLAGS: -lm
+// #include "deltagate.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"caper/engine"
+)
+
+func cpuForward(t *engine.Tape, o *op) {
+	C.deltagate_forward((*C.struct_cpu)(t.CPURuntime()), arguments(o))
+}
+
+func cpuDecayBackward(t *engine.Tape, o *op, dg, da, daLog, ddtBias *engine.Tensor) {
+	a := arguments(o)
+	a.dg, a.da, a.da_log, a.ddt_bias = matrix(dg), matrix(da), matrix(daLog), matrix(ddtBias)
+	blocks := (o.a.Rows + C.BLOCK_ROWS - 1) / C.BLOCK_ROWS
+	a.partial = (*C.float)(unsafe.SliceData(t.Scratch(blocks * 2 * o.a.Cols)))
+	C.deltagate_decay_backward((*C.struct_cpu)(t.CPURuntime()), a)
+}
+
+func cpuBetaBackward(t *engine.Tape, o *op, dbeta, db *engine.Tensor) {
+	a := arguments(o)
+	a.dbeta, a.db = matrix(dbeta), matrix(db)
+	C.deltagate_beta_backward((*C.struct_cpu)(t.CPURuntime()), a)
+}
+
+func arguments(o *op) C.struct_deltagate {
+	return C.struct_deltagate{
+		rows: C.int(o.a.Rows), heads: C.int(o.a.Cols),
+		a: matrix(o.a), b: matrix(o.b), a_log: matrix(o.aLog), dt_bias: matrix(o.dtBias), g: matrix(o.g), beta: matrix(o.beta),
+	}
+}
+
+// matrix passes x to C; nil becomes a null pointer.
+func matrix(x *engine.Tensor) C.struct_matrix {
+	if x == nil {
+		return C.struct_matrix{}
+	}
+	return C.struct_matrix{data: (*C.float)(unsafe.SliceData(x.F32)), stride: C.long(x.Stride)}
+}

@@ -1,0 +1,54 @@
+// Package deltagate turns two projections of a token into what steers the gated
+// delta rule: the logarithm of the state's decay, and the writing strength.
+package deltagate
+
+import (
+	"fmt"
+
+	"caper/engine"
+)
+
+// Forward returns g = -exp(aLog) softplus(a + dtBias), at most 0, and beta =
+// sigmoid(b), in (0, 1), both [N, H].
+//
+// a and b are [N, H], one column per value head; aLog and dtBias are [1, H].
+func Forward(t *engine.Tape, a, b, aLog, dtBias *engine.Tensor) (g, beta *engine.Tensor) {
+	if b.Rows != a.Rows || b.Cols != a.Cols || aLog.Rows != 1 || aLog.Cols != a.Cols || dtBias.Rows != 1 || dtBias.Cols != a.Cols {
+		panic(fmt.Sprintf("deltagate: a %s, b %s, aLog %s, dtBias %s: want [N, H] twice and [1, H] twice", a, b, aLog, dtBias))
+	}
+	op := engine.NewOp[op](t)
+	op.a, op.b, op.aLog, op.dtBias = a, b, aLog, dtBias
+	op.g, op.beta = t.New(a.Rows, a.Cols), t.New(a.Rows, a.Cols)
+	if t.Reference() {
+		specForward(a, b, aLog, dtBias, op.g, op.beta)
+	} else {
+		cpuForward(t, op)
+	}
+	t.Record(op)
+	return op.g, op.beta
+}
+
+type op struct {
+	a, b, aLog, dtBias, g, beta *engine.Tensor
+}
+
+func (o *op) Backward(t *engine.Tape) {
+	if dg := t.Gradient(o.g); dg != nil {
+		da, daLog, ddtBias := t.AddTo(o.a), t.AddTo(o.aLog), t.AddTo(o.dtBias)
+		if t.Reference() {
+			specDecayBackward(o.a, o.aLog, o.dtBias, o.g, dg, da, daLog, ddtBias)
+		} else {
+			cpuDecayBackward(t, o, dg, da, daLog, ddtBias)
+		}
+	}
+	if dbeta := t.Gradient(o.beta); dbeta != nil {
+		db := t.AddTo(o.b)
+		switch {
+		case db == nil:
+		case t.Reference():
+			specBetaBackward(o.beta, dbeta, db)
+		default:
+			cpuBetaBackward(t, o, dbeta, db)
+		}
+	}
+}
