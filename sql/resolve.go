@@ -21,6 +21,7 @@ type Scope struct {
 
 	clause   Kind // the clause being resolved
 	resolved bool // the whole block is resolved
+	listed   bool // outputs and open are filled in
 	outputs  []Output
 	open     bool
 }
@@ -154,7 +155,6 @@ func (r *resolver) block(b *Node, outer *Scope, common *ctes) {
 			r.exprs(clause, scope, common)
 		}
 	}
-	scope.outputs, scope.open = r.outputs(b)
 	scope.resolved = true
 }
 
@@ -330,6 +330,10 @@ func (r *resolver) conditions(n *Node, scope *Scope, common *ctes) {
 // compound.
 func (r *resolver) columns(b *Node) (columns []Output, open bool) {
 	if scope := r.scopes[b]; scope != nil && scope.resolved {
+		if !scope.listed {
+			scope.outputs, scope.open = r.outputs(b)
+			scope.listed = true
+		}
 		return scope.outputs, scope.open
 	}
 	if b.Kind == Compound {

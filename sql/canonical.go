@@ -1,0 +1,295 @@
+package sql
+
+import (
+	"cmp"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Canonical returns a copy of the block n in the form in which queries are
+// compared (caper.md 1.4.2): equal trees mean the same, whatever aliases, case,
+// quotes or order of operands they were written with.
+//
+//   - Names are in lower case. A column is qualified with its source's Instance
+//     where that is known, with one "^" before it for each block it stands
+//     further out; a column of a sub-query or common table takes the name of
+//     what it stands for, so no alias is left. Aliases and column lists vanish.
+//   - Text in double quotes that names no column is a String.
+//   - Items and terms lose their wrapping: a Projection's children are the
+//     expressions. An alias or position in GROUP BY and ORDER BY is replaced by
+//     the expression it stands for.
+//   - ">" and ">=" are turned round; operands of =, !=, + and *, of AND and OR,
+//     IN lists and GROUP BY keys are sorted.
+//   - Numbers have one spelling; integers and reals stay apart, since 1 and 1.0
+//     divide differently.
+//   - Sources joined by inner joins are sorted by name, and each condition
+//     stands at the first join where all its sources are there.
+//
+// Every node keeps the span of the node it stands for, and Origin points to
+// that node. The schema may be nil.
+func Canonical(n *Node, schema *Schema) *Node {
+	return CanonicalResolved(n, Resolve(n, schema))
+}
+
+// CanonicalResolved is Canonical for a tree whose names are resolved already.
+func CanonicalResolved(n *Node, scopes *Scopes) *Node {
+	if n == nil {
+		return nil
+	}
+	c := canonicaliser{Scopes: scopes, outputs: make(map[*Node]*output)}
+	return c.node(n)
+}
+
+type canonicaliser struct {
+	*Scopes
+	outputs map[*Node]*output // of projected expressions that were referred to
+}
+
+// output is the canonical form of a projected expression, made once however
+// often it is referred to. All fields are empty while it is being made.
+type output struct {
+	tree  *Node
+	small bool   // fit to be put in the place of a reference
+	name  string // of the column it makes outside its block
+}
+
+// maxSubstitute bounds the size of an expression that is put in the place of
+// its alias, so that the canonical form cannot grow out of proportion.
+const maxSubstitute = 64
+
+// node makes the canonical form of any node.
+func (c *canonicaliser) node(n *Node) *Node {
+	switch n.Kind {
+	case Column, Star:
+		return c.column(n)
+	case Number:
+		return stand(n, Number, canonicalNumber(n.Value))
+	case Table:
+		return stand(n, Table, c.tableName(n))
+	case Item:
+		return c.node(n.Children[0])
+	case From:
+		return c.from(n)
+	case CTE:
+		return c.children(stand(n, CTE, ""), n.Children[len(n.Children)-1:])
+	case GroupBy:
+		out := c.terms(stand(n, GroupBy, ""), n.Children)
+		slices.SortStableFunc(out.Children, compareNodes)
+		return out
+	case OrderTerm:
+		return c.terms(stand(n, OrderTerm, canonicalOrder(n.Value)), n.Children)
+	case Projection:
+		return c.children(stand(n, Projection, strings.TrimPrefix(n.Value, "ALL")), n.Children)
+	}
+	out := c.children(stand(n, n.Kind, n.Value), n.Children)
+	switch n.Kind {
+	case Compare:
+		c.orient(out)
+	case And, Or, List:
+		slices.SortStableFunc(out.Children, compareNodes)
+	case Binary:
+		if n.Value == "+" || n.Value == "*" {
+			slices.SortStableFunc(out.Children, compareNodes)
+		}
+	}
+	return out
+}
+
+// stand makes a node of the canonical tree that stands for origin.
+func stand(origin *Node, kind Kind, value string) *Node {
+	return &Node{Kind: kind, Value: value, Start: origin.Start, End: origin.End, Origin: origin}
+}
+
+// children adds the canonical forms of the given nodes to out; aliases and
+// names, which only aliases refer to, are left out.
+func (c *canonicaliser) children(out *Node, nodes []*Node) *Node {
+	out.Children = make([]*Node, 0, len(nodes))
+	for _, n := range nodes {
+		if n.Kind == Name && out.Kind == Using {
+			out.add(stand(n, Name, strings.ToLower(n.Value)))
+		} else if n.Kind != Alias && n.Kind != Name {
+			out.add(c.node(n))
+		}
+	}
+	return out
+}
+
+// orient turns > and >= round and sorts the operands of = and !=.
+func (c *canonicaliser) orient(compare *Node) {
+	left, right := compare.Children[0], compare.Children[1]
+	swap := false
+	switch compare.Value {
+	case ">":
+		compare.Value, swap = "<", true
+	case ">=":
+		compare.Value, swap = "<=", true
+	case "=", "!=":
+		swap = compareNodes(left, right) > 0
+	}
+	if swap {
+		compare.Children[0], compare.Children[1] = right, left
+	}
+}
+
+// column names a Column or Star by what it is bound to.
+func (c *canonicaliser) column(n *Node) *Node {
+	b := c.Binding(n)
+	switch b.Meaning {
+	case MeansString:
+		return stand(n, String, n.Value)
+	case MeansOutput:
+		return c.substitute(n, b.Expr)
+	}
+	out := stand(n, n.Kind, strings.ToLower(n.Value))
+	out.Qualifier = strings.ToLower(n.Qualifier)
+	if b.Meaning == MeansColumn {
+		out.Qualifier = strings.Repeat("^", b.Level) + b.Source.Instance
+		if b.Column >= 0 && b.Source.Table == nil {
+			out.Value = c.outputName(b.Source.Columns[b.Column])
+		}
+	}
+	return out
+}
+
+// outputName names the column of a sub-query or common table by what it stands
+// for: a column's canonical name, or a hash of any other expression.
+func (c *canonicaliser) outputName(o Output) string {
+	if o.Expr == nil {
+		if o.Source == nil {
+			return strings.ToLower(o.Name)
+		}
+		name := strings.ToLower(o.Source.ColumnName(o.Column))
+		if o.Source.Table == nil {
+			name = c.outputName(o.Source.Columns[o.Column])
+		}
+		return o.Source.Instance + "." + name
+	}
+	return c.output(o.Expr).name
+}
+
+// output makes the canonical form of a projected expression.
+func (c *canonicaliser) output(expr *Node) *output {
+	if o, found := c.outputs[expr]; found {
+		return o
+	}
+	o := &output{}
+	c.outputs[expr] = o
+	o.tree = c.node(expr)
+	nodes := 0
+	Walk(o.tree, func(*Node) bool { nodes++; return nodes <= maxSubstitute })
+	o.small = nodes <= maxSubstitute
+	o.name = o.tree.Qualifier + "." + o.tree.Value
+	if o.tree.Kind != Column {
+		hash := fnv.New64a()
+		hash.Write([]byte(Render(o.tree)))
+		o.name = "#" + strconv.FormatUint(hash.Sum64(), 36)
+	}
+	return o
+}
+
+// substitute puts a projected expression in the place of the reference n to it.
+// All nodes of the copy stand for n.
+func (c *canonicaliser) substitute(n, expr *Node) *Node {
+	o := c.output(expr)
+	if !o.small {
+		return stand(n, Column, o.name)
+	}
+	out := o.tree.Clone()
+	Walk(out, func(d *Node) bool {
+		d.Start, d.End, d.Origin = n.Start, n.End, n
+		return true
+	})
+	return out
+}
+
+// terms adds GROUP BY keys or an ORDER BY term. A whole number there is the
+// position of an output.
+func (c *canonicaliser) terms(out *Node, nodes []*Node) *Node {
+	for _, n := range nodes {
+		if expr := positional(n); expr != nil {
+			out.add(c.substitute(n, expr))
+		} else {
+			out.add(c.node(n))
+		}
+	}
+	return out
+}
+
+// positional is the projected expression that a whole number in GROUP BY or
+// ORDER BY stands for, or nil.
+func positional(n *Node) *Node {
+	if n.Kind != Number || n.Parent.Kind == OrderTerm && !n.Parent.Parent.IsClause() {
+		return nil
+	}
+	b := n.Block()
+	if b.Kind == Compound {
+		b = b.operands()[0]
+	}
+	projection := b.Child(Projection)
+	position, err := strconv.Atoi(n.Value)
+	if err != nil || projection == nil || position < 1 || position > len(projection.Children) {
+		return nil
+	}
+	for _, item := range projection.Children[:position] {
+		if item.Children[0].Kind == Star {
+			return nil // the star hides how many columns come before
+		}
+	}
+	return projection.Children[position-1].Children[0]
+}
+
+// tableName is the canonical name of a base or common table.
+func (c *canonicaliser) tableName(n *Node) string {
+	if s := c.Source(n); s != nil && s.Block != nil {
+		name, _, _ := strings.Cut(s.Instance, "#")
+		return name
+	}
+	return strings.ToLower(n.Value)
+}
+
+// canonicalOrder drops the placement of NULLs that is SQLite's default.
+func canonicalOrder(value string) string {
+	switch value {
+	case "ASC NULLS FIRST":
+		return "ASC"
+	case "DESC NULLS LAST":
+		return "DESC"
+	}
+	return value
+}
+
+// canonicalNumber gives integers in decimal and reals in shortest form, always
+// with a point or exponent.
+func canonicalNumber(text string) string {
+	if integer, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return strconv.FormatInt(integer, 10)
+	}
+	if hex, found := strings.CutPrefix(strings.ToLower(text), "0x"); found {
+		if bits, err := strconv.ParseUint(hex, 16, 64); err == nil {
+			return strconv.FormatInt(int64(bits), 10)
+		}
+	}
+	real, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return text
+	}
+	short := strconv.FormatFloat(real, 'g', -1, 64)
+	if !strings.ContainsAny(short, ".e") {
+		short += ".0"
+	}
+	return short
+}
+
+// compareNodes orders trees by kind, qualifier, value and children.
+func compareNodes(a, b *Node) int {
+	if order := cmp.Or(
+		cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.Qualifier, b.Qualifier),
+		cmp.Compare(a.Value, b.Value),
+	); order != 0 {
+		return order
+	}
+	return slices.CompareFunc(a.Children, b.Children, compareNodes)
+}
