@@ -11,7 +11,7 @@
 // The walk goes from the block's own tile towards the root, which needs no list of
 // ancestors.
 #include "attention.h"
-#include "vector.h"
+#include "rows.h"
 
 enum {
     TILE = 64,       // keys in a tile
@@ -143,15 +143,6 @@ VECTOR_INLINE float soften(float *s, float *top, float *total) {
     return shrink;
 }
 
-// o = p V for the first `keys` rows of V.
-VECTOR_INLINE void weigh(const float *p, int keys, struct matrix v, float *o, int dim) {
-    for (int c = 0; c < dim; c += LANES) {
-        vec total = {0};
-        for (int j = 0; j < keys; j++) total += splat(p[j]) * load(v.data + j * v.stride + c, dim - c);
-        store(o + c, dim - c, total);
-    }
-}
-
 CPU_CLONES
 static void forward_block(const struct attention *a, int row, int rows, int key_head) {
     struct block b = block_at(a, row, rows, key_head);
@@ -172,7 +163,8 @@ static void forward_block(const struct attention *a, int row, int rows, int key_
         for (int j = seen; j < TILE; j++) s[m * TILE + j] = -INFINITY;
         top[m] = -INFINITY, total[m] = 0;
         soften(s + m * TILE, &top[m], &total[m]);
-        weigh(s + m * TILE, seen, v, o + m * d, d);
+        memset(o + m * d, 0, sizeof(float) * d);
+        add_rows(o + m * d, s + m * TILE, seen, v.data, v.stride, d);
     }
     // The tiles before it, as a whole.
     for (int first = b.tile - TILE; first >= 0; first -= TILE) {

@@ -2,6 +2,10 @@ package attention
 
 // #cgo CFLAGS: -O3 -std=gnu11 -Wno-psabi -I${SRCDIR}/../../engine/include
 // #cgo LDFLAGS: -lm
+// #cgo noescape attention_forward
+// #cgo nocallback attention_forward
+// #cgo noescape attention_backward
+// #cgo nocallback attention_backward
 // #include "attention.h"
 import "C"
 
@@ -38,12 +42,8 @@ func arguments(t *engine.Tape, o *op) C.struct_attention {
 	}
 }
 
-// matrix passes x to C; nil becomes a null pointer.
 func matrix(x *engine.Tensor) C.struct_matrix {
-	if x == nil {
-		return C.struct_matrix{}
-	}
-	return C.struct_matrix{data: (*C.float)(unsafe.SliceData(x.F32)), stride: C.long(x.Stride)}
+	return C.struct_matrix{data: (*C.float)(x.Pointer()), stride: C.long(x.Pitch())}
 }
 
 func ints(x []int32) *C.int32_t { return (*C.int32_t)(unsafe.SliceData(x)) }

@@ -5,13 +5,11 @@
 
 enum { MAX_TAPS = 8 };
 
-// The arguments of both directions. ld* are row strides; dx and dw may be null.
+// The arguments of both directions; dx and dw may be null.
 struct causalconv {
     int channels, taps, segments;
     const int32_t *start, *len, *parent;
-    const float *x, *w, *dy;
-    float *y, *dx, *dw;
-    long ldx, ldw, lddy, ldy, lddx, lddw;
+    struct matrix x, w, y, dy, dx, dw;
 };
 
 void causalconv_forward(struct cpu *, struct causalconv);

@@ -28,6 +28,8 @@ VECTOR_INLINE void advance(const struct causalconv *a, int row, struct window *w
     w->row[a->taps - 1] = row;
 }
 
+VECTOR_INLINE float *at(struct matrix x, int row, int column) { return x.data + row * x.stride + column; }
+
 // The weights of the block's channels, tap by tap; zero beyond the last channel.
 struct weights {
     float tap[MAX_TAPS][BLOCK];
@@ -35,7 +37,7 @@ struct weights {
 
 VECTOR_INLINE void load_weights(const struct causalconv *a, int from, int n, struct weights *w) {
     for (int j = 0; j < a->taps; j++)
-        for (int c = 0; c < BLOCK; c++) w->tap[j][c] = c < n ? a->w[(from + c) * a->ldw + j] : 0;
+        for (int c = 0; c < BLOCK; c++) w->tap[j][c] = c < n ? a->w.data[(from + c) * a->w.stride + j] : 0;
 }
 
 VECTOR_INLINE void convolve(const struct causalconv *a, const struct window *win, const struct weights *w,
@@ -44,7 +46,7 @@ VECTOR_INLINE void convolve(const struct causalconv *a, const struct window *win
         vec sum = {0};
         for (int j = 0; j < a->taps; j++)
             if (win->row[j] >= 0)
-                sum += load(w->tap[j] + c, LANES) * load(a->x + win->row[j] * a->ldx + from + c, n - c);
+                sum += load(w->tap[j] + c, LANES) * load(at(a->x, win->row[j], from) + c, n - c);
         store(p + c, LANES, sum);
     }
 }
@@ -66,7 +68,7 @@ static void forward_block(void *arg, int task) {
         for (int t = a->start[s]; t < a->start[s] + a->len[s]; t++) {
             advance(a, t, &win);
             convolve(a, &win, &w, from, n, p);
-            float *y = a->y + t * a->ldy + from;
+            float *y = at(a->y, t, from);
             for (int c = 0; c < n; c += LANES) store(y + c, n - c, silu(load(p + c, LANES)));
         }
     }
@@ -85,24 +87,24 @@ static void backward_block(void *arg, int task) {
         for (int t = a->start[s]; t < a->start[s] + a->len[s]; t++) {
             advance(a, t, &win);
             convolve(a, &win, &w, from, n, p);
-            const float *dy = a->dy + t * a->lddy + from;
+            const float *dy = at(a->dy, t, from);
             for (int c = 0; c < n; c += LANES)
                 store(p + c, LANES, load(dy + c, n - c) * silu_slope(load(p + c, LANES)));
             for (int j = 0; j < a->taps; j++) {
                 if (win.row[j] < 0) continue;
-                const float *x = a->x + win.row[j] * a->ldx + from;
+                const float *x = at(a->x, win.row[j], from);
                 for (int c = 0; c < n; c += LANES)
                     add_to(dw.tap[j] + c, LANES, load(p + c, LANES) * load(x + c, n - c));
-                if (!a->dx) continue;
-                float *dx = a->dx + win.row[j] * a->lddx + from;
+                if (!a->dx.data) continue;
+                float *dx = at(a->dx, win.row[j], from);
                 for (int c = 0; c < n; c += LANES)
                     add_to(dx + c, n - c, load(w.tap[j] + c, LANES) * load(p + c, LANES));
             }
         }
     }
-    if (!a->dw) return;
+    if (!a->dw.data) return;
     for (int j = 0; j < a->taps; j++)
-        for (int c = 0; c < n; c++) a->dw[(from + c) * a->lddw + j] += dw.tap[j][c];
+        for (int c = 0; c < n; c++) a->dw.data[(from + c) * a->dw.stride + j] += dw.tap[j][c];
 }
 
 static int blocks(const struct causalconv *a) { return (a->channels + BLOCK - 1) / BLOCK; }

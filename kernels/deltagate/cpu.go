@@ -2,14 +2,16 @@ package deltagate
 
 // #cgo CFLAGS: -O3 -std=gnu11 -Wno-psabi -I${SRCDIR}/../../engine/include
 // #cgo LDFLAGS: -lm
+// #cgo noescape deltagate_forward
+// #cgo nocallback deltagate_forward
+// #cgo noescape deltagate_decay_backward
+// #cgo nocallback deltagate_decay_backward
+// #cgo noescape deltagate_beta_backward
+// #cgo nocallback deltagate_beta_backward
 // #include "deltagate.h"
 import "C"
 
-import (
-	"unsafe"
-
-	"caper/engine"
-)
+import "caper/engine"
 
 func cpuForward(t *engine.Tape, o *op) {
 	C.deltagate_forward((*C.struct_cpu)(t.CPURuntime()), arguments(o))
@@ -19,7 +21,7 @@ func cpuDecayBackward(t *engine.Tape, o *op, dg, da, daLog, ddtBias *engine.Tens
 	a := arguments(o)
 	a.dg, a.da, a.da_log, a.ddt_bias = matrix(dg), matrix(da), matrix(daLog), matrix(ddtBias)
 	blocks := (o.a.Rows + C.BLOCK_ROWS - 1) / C.BLOCK_ROWS
-	a.partial = (*C.float)(unsafe.SliceData(t.Scratch(blocks * 2 * o.a.Cols)))
+	a.partial = (*C.float)(&t.Scratch(blocks * 2 * o.a.Cols)[0])
 	C.deltagate_decay_backward((*C.struct_cpu)(t.CPURuntime()), a)
 }
 
@@ -36,10 +38,6 @@ func arguments(o *op) C.struct_deltagate {
 	}
 }
 
-// matrix passes x to C; nil becomes a null pointer.
 func matrix(x *engine.Tensor) C.struct_matrix {
-	if x == nil {
-		return C.struct_matrix{}
-	}
-	return C.struct_matrix{data: (*C.float)(unsafe.SliceData(x.F32)), stride: C.long(x.Stride)}
+	return C.struct_matrix{data: (*C.float)(x.Pointer()), stride: C.long(x.Pitch())}
 }

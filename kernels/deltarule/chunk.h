@@ -1,0 +1,60 @@
+// The gated delta rule on one chunk: up to CHUNK consecutive tokens of a segment,
+// under one key head and then one of its value heads at a time.
+//
+// With the state S at the chunk's start, rows K, Q, V, the cumulated log decay G_i,
+// gamma_i = exp(G_i), Gam_ij = exp(G_i - G_j) and c = KeyDim^-1/2, the residuals r
+// and the writes x of the recurrence are
+//
+//     U = K S        r_i = V_i - gamma_i U_i - sum_{j<i} T_ij x_j / beta_i
+//     x_i = beta_i r_i                T_ij = beta_i <k_i, k_j> Gam_ij, j < i
+//
+// a triangular system that forward substitution solves row by row. (GPU kernels form
+// the inverse of I + T to get matrix products; here substitution is fewer operations
+// and a row never touches a later one.) Then
+//
+//     O_i = c (gamma_i S^T q_i + sum_{j<=i} <q_i, k_j> Gam_ij x_j)
+//     S'  = gamma_n S + sum_j exp(G_n - G_j) k_j x_j^T
+//
+// Source: Yang et al. 2024 (arXiv 2412.06464), section 3.3. Exponents are differences
+// of float64 sums and never positive, so strong decay loses no digits.
+#ifndef CAPER_DELTARULE_CHUNK_H
+#define CAPER_DELTARULE_CHUNK_H
+
+#include "deltarule.h"
+
+struct chunk {
+    const struct deltarule *a;
+    int row, n, key_head; // rows [row, row + n)
+    struct matrix q, k;   // of the key head
+    float kk[CHUNK * CHUNK], qk[CHUNK * CHUNK];
+
+    int head; // value head, and what belongs to it:
+    float beta[CHUNK], gamma[CHUNK];
+    float to_end[CHUNK];        // exp(G_n - G_j)
+    float decay[CHUNK * CHUNK]; // Gam, on and below the diagonal
+    float u[CHUNK * MAX_DIM], r[CHUNK * MAX_DIM], x[CHUNK * MAX_DIM];
+};
+
+// Makes c the chunk of rows [row, row + n) under key_head.
+void chunk_open(struct chunk *c, const struct deltarule *a, int row, int n, int key_head);
+// Turns to a value head, whose state at the chunk's start is s: fills in the rest.
+void chunk_solve(struct chunk *c, int head, const float *s);
+// Writes the readings of the value head.
+void chunk_output(const struct chunk *c, const float *s);
+// Sets next to the state at the chunk's end; next may be s.
+void chunk_advance(const struct chunk *c, const float *s, float *next);
+
+// Gradients of a chunk that the value heads of a key head share: sums over them.
+struct chunk_gradient {
+    float dq[CHUNK * MAX_DIM], dk[CHUNK * MAX_DIM];
+    float dqk[CHUNK * CHUNK], dkk[CHUNK * CHUNK];
+};
+
+void chunk_gradient_open(const struct chunk *c, struct chunk_gradient *d);
+// Takes ds, the gradient of the state at the chunk's end, back to its start s, and
+// adds the gradients of v, g, beta; to be called after chunk_solve.
+void chunk_backward(const struct chunk *c, struct chunk_gradient *d, const float *s, float *ds);
+// Adds the shared gradients to those of q and k.
+void chunk_gradient_close(const struct chunk *c, struct chunk_gradient *d);
+
+#endif

@@ -1,0 +1,67 @@
+// Package deltarule is the gated delta rule over packed prefix trees: every value
+// head keeps a matrix that maps keys to values, forgets it by a factor at each
+// token, corrects what it predicts for the token's key, and is read with the query.
+// A segment starts from the state that its parent ended with.
+package deltarule
+
+import (
+	"fmt"
+
+	"caper/engine"
+)
+
+// Options gives the layout of the heads. Value head h reads key head
+// h / (ValueHeads/KeyHeads). Dimensions are at most 256.
+type Options struct {
+	KeyHeads, ValueHeads int
+	KeyDim, ValueDim     int
+}
+
+// Forward returns the heads' readings, [N, ValueHeads*ValueDim], scaled by
+// KeyDim^-1/2.
+//
+// q and k are [N, KeyHeads*KeyDim] with rows of unit length per head, v is
+// [N, ValueHeads*ValueDim]; g, the logarithm of the decay and at most 0, and beta,
+// the writing strength, are [N, ValueHeads].
+func Forward(t *engine.Tape, q, k, v, g, beta *engine.Tensor, tree *engine.Tree, o Options) *engine.Tensor {
+	o.check(q, k, v, g, beta, tree)
+	op := engine.NewOp[op](t)
+	op.q, op.k, op.v, op.g, op.beta, op.tree, op.o = q, k, v, g, beta, tree, o
+	op.out = t.New(v.Rows, v.Cols)
+	if t.Reference() {
+		specForward(q, k, v, g, beta, op.out, tree, o)
+	} else {
+		cpuForward(t, op)
+	}
+	t.Record(op)
+	return op.out
+}
+
+func (o Options) check(q, k, v, g, beta *engine.Tensor, tree *engine.Tree) {
+	shaped := func(x *engine.Tensor, cols int) bool { return x.Rows == tree.Rows() && x.Cols == cols }
+	if o.KeyHeads <= 0 || o.ValueHeads%o.KeyHeads != 0 || o.KeyDim > maxDim || o.ValueDim > maxDim ||
+		!shaped(q, o.KeyHeads*o.KeyDim) || !shaped(k, o.KeyHeads*o.KeyDim) || !shaped(v, o.ValueHeads*o.ValueDim) ||
+		!shaped(g, o.ValueHeads) || !shaped(beta, o.ValueHeads) {
+		panic(fmt.Sprintf("deltarule: q %s, k %s, v %s, g %s, beta %s on a tree of %d rows do not fit %+v (dimensions at most %d)",
+			q, k, v, g, beta, tree.Rows(), o, maxDim))
+	}
+}
+
+type op struct {
+	q, k, v, g, beta, out *engine.Tensor
+	tree                  *engine.Tree
+	o                     Options
+}
+
+func (o *op) Backward(t *engine.Tape) {
+	dout := t.Gradient(o.out)
+	if dout == nil {
+		return
+	}
+	dq, dk, dv, dg, dbeta := t.AddTo(o.q), t.AddTo(o.k), t.AddTo(o.v), t.AddTo(o.g), t.AddTo(o.beta)
+	if t.Reference() {
+		specBackward(o.q, o.k, o.v, o.g, o.beta, dout, dq, dk, dv, dg, dbeta, o.tree, o.o)
+	} else {
+		cpuBackward(t, o, dout, dq, dk, dv, dg, dbeta)
+	}
+}
