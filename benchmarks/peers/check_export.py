@@ -1,0 +1,86 @@
+"""Opens model folders that caper exported with Python's safetensors, transformers and
+tokenizers, and compares what they compute with caper's numbers in peers.json.
+
+    python check_export.py FOLDER...
+
+Exit status 0 when everything agrees, 1 when something does not.
+"""
+
+import json
+import pathlib
+import sys
+
+import torch
+from safetensors import safe_open
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
+
+TOLERANCE = 1e-4  # absolute, on logits and scores: two float32 programs
+
+
+def check_weights(folder):
+    """safetensors alone: the file opens, and every element is finite."""
+    with safe_open(folder / "model.safetensors", framework="pt") as file:
+        for name in file.keys():
+            assert torch.isfinite(file.get_tensor(name)).all(), name
+        return len(file.keys())
+
+
+def load(folder):
+    """The model by its architecture, with every tensor where transformers wants it."""
+    config = json.loads((folder / "config.json").read_text())
+    reward = config["architectures"][0].endswith("SequenceClassification")
+    auto = AutoModelForSequenceClassification if reward else AutoModelForCausalLM
+    model, info = auto.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True
+    )
+    wrong = {key: sorted(value) for key, value in info.items() if value}
+    assert not wrong, f"tensors do not fit: {wrong}"
+    assert type(model).__name__ == config["architectures"][0], type(model).__name__
+    return model.eval(), reward
+
+
+def check_values(model, reward, sequences):
+    """Worst difference of logits, or of scores at every token."""
+    worst = 0.0
+    for sequence in sequences:
+        ids = torch.tensor([sequence["ids"]])
+        ours = torch.tensor(sequence["values"])
+        with torch.no_grad():
+            if reward:
+                theirs = model.score(model.model(ids).last_hidden_state)[0]
+                last = model(ids).logits[0]  # the class itself reads the last token
+                worst = max(worst, (last - ours[-1]).abs().max().item())
+            else:
+                theirs = model(ids).logits[0]
+        assert theirs.shape == ours.shape, (theirs.shape, ours.shape)
+        worst = max(worst, (theirs - ours).abs().max().item())
+    return worst
+
+
+def check_tokenizer(folder, texts):
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    for case in texts:
+        ids = tokenizer.encode(case["text"], add_special_tokens=False)
+        assert ids == case["ids"], f"{case['text']!r}: {ids}, caper {case['ids']}"
+    return len(texts)
+
+
+def main():
+    failed = False
+    for folder in map(pathlib.Path, sys.argv[1:]):
+        try:
+            results = json.loads((folder / "peers.json").read_text())
+            tensors = check_weights(folder)
+            model, reward = load(folder)
+            worst = check_values(model, reward, results["sequences"])
+            texts = check_tokenizer(folder, results["texts"])
+            assert worst <= TOLERANCE, f"values differ by {worst:.2g}, allowed {TOLERANCE}"
+            print(f"{folder.name}: {tensors} tensors, {type(model).__name__}, values within {worst:.1e}, {texts} texts alike")
+        except Exception as error:  # one bad folder does not hide the others
+            failed = True
+            print(f"{folder.name}: FAILED: {type(error).__name__}: {error}")
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,407 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"caper/engine"
+	"caper/kernels/linear"
+	"caper/kernels/logprob"
+	"caper/kernels/marginloss"
+	"caper/model/safetensors"
+)
+
+// tolerance says how far a device may be from the reference numbers, which come from
+// Hugging Face's implementation (shared/data/golden/README.md).
+type tolerance struct {
+	logits, logProb, score, loss float64 // absolute
+	gradient                     float64 // L2 of the difference over L2, per tensor
+	gateGradient                 float64 // the same for A_log and dt_bias: few elements, sums that cancel
+}
+
+// goldenDevices: float32 errors of a second correct program are 4 to 10 times smaller
+// than the README's suggestions, used here. In float64 the references are exact to
+// 1e-13, but gradients are stored rounded to float32.
+var goldenDevices = []struct {
+	name      string
+	device    engine.Device
+	tolerance tolerance
+}{
+	{"cpu", engine.CPU(2), tolerance{logits: 1e-4, logProb: 5e-5, score: 5e-5, loss: 5e-5, gradient: 1e-4, gateGradient: 3e-4}},
+	{"reference", engine.Reference(), tolerance{logits: 1e-11, logProb: 1e-11, score: 1e-11, loss: 1e-10, gradient: 2e-7, gateGradient: 2e-7}},
+}
+
+// goldenFolder returns the folder of reference data, which is not in the repository.
+func goldenFolder(t *testing.T) string {
+	t.Helper()
+	root, err := os.Getwd()
+	for err == nil {
+		if _, e := os.Stat(filepath.Join(root, "go.mod")); e == nil {
+			break
+		}
+		root = filepath.Dir(root)
+	}
+	dir := filepath.Join(root, "..", "shared", "data", "golden")
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("no reference data at %s", dir)
+	}
+	return dir
+}
+
+// golden reads the tensors of one golden.safetensors.
+type golden struct {
+	t    *testing.T
+	file *safetensors.File
+}
+
+func openGolden(t *testing.T, dir string) golden {
+	t.Helper()
+	file, err := safetensors.Open(filepath.Join(dir, "golden.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	return golden{t, file}
+}
+
+func (g golden) has(name string) bool { return slices.Contains(g.file.Names(), name) }
+
+func (g golden) floats(name string) []float64 {
+	g.t.Helper()
+	tensor, err := g.file.Tensor(name)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	values := make([]float64, tensor.Len())
+	if err := tensor.Float64s(values); err != nil {
+		g.t.Fatal(err)
+	}
+	return values
+}
+
+func (g golden) ints(name string) []int32 {
+	g.t.Helper()
+	tensor, err := g.file.Tensor(name)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	wide := make([]int64, tensor.Len())
+	if err := tensor.Int64s(wide); err != nil {
+		g.t.Fatal(err)
+	}
+	values := make([]int32, len(wide))
+	for i, v := range wide {
+		values[i] = int32(v)
+	}
+	return values
+}
+
+// best returns name's float64 version on the reference device where there is one, or
+// nil when the device cannot be judged by what is stored.
+func (g golden) best(dev engine.Device, name, name64 string) []float64 {
+	if dev.Name() != "reference" {
+		if g.has(name) {
+			return g.floats(name)
+		}
+		return nil
+	}
+	if g.has(name64) {
+		return g.floats(name64)
+	}
+	return nil
+}
+
+// worst keeps the largest error of each kind, to be logged at the end of a test.
+type worst map[string]float64
+
+func (w worst) check(t *testing.T, kind, what string, got, limit float64) {
+	t.Helper()
+	w[kind] = max(w[kind], got)
+	if !(got <= limit) {
+		t.Errorf("%s %s: error %.2g, allowed %.2g", kind, what, got, limit)
+	}
+}
+
+func (w worst) log(t *testing.T) {
+	for kind, e := range w {
+		t.Logf("worst %s error %.2g", kind, e)
+	}
+}
+
+func maxAbs(got, want []float64) float64 {
+	if len(got) != len(want) {
+		return math.Inf(1)
+	}
+	e := 0.0
+	for i := range got {
+		d := math.Abs(got[i] - want[i])
+		if math.IsNaN(d) {
+			return d
+		}
+		e = max(e, d)
+	}
+	return e
+}
+
+func relativeL2(got, want []float64) float64 {
+	if len(got) != len(want) {
+		return math.Inf(1)
+	}
+	difference, norm := 0.0, 0.0
+	for i := range got {
+		difference += (got[i] - want[i]) * (got[i] - want[i])
+		norm += want[i] * want[i]
+	}
+	if norm == 0 {
+		return math.Sqrt(difference)
+	}
+	return math.Sqrt(difference / norm)
+}
+
+// elements returns rows of x, all when rows is nil.
+func elements(x *engine.Tensor, rows []int32) []float64 {
+	if rows == nil {
+		for i := range x.Rows {
+			rows = append(rows, int32(i))
+		}
+	}
+	var values []float64
+	for _, r := range rows {
+		for j := range x.Cols {
+			values = append(values, x.At(int(r), j))
+		}
+	}
+	return values
+}
+
+// checkGradients compares the gradient of every parameter with grad.NAME.
+func checkGradients(t *testing.T, w worst, m *Model, g golden, tol tolerance, what string) {
+	t.Helper()
+	for _, p := range m.Params() {
+		limit := tol.gradient
+		if strings.HasSuffix(p.Name, "A_log") || strings.HasSuffix(p.Name, "dt_bias") {
+			limit = tol.gateGradient
+		}
+		w.check(t, "gradient", what+" "+p.Name, relativeL2(elements(p.Grad, nil), g.floats("grad."+p.Name)), limit)
+	}
+}
+
+func zeroGrads(m *Model) {
+	for _, p := range m.Params() {
+		p.ZeroGrad()
+	}
+}
+
+// packing adds sequences to a tree and returns the row of each token.
+type packing struct {
+	name string
+	add  func(tree *engine.Tree, sequences [][]int32) [][]int32
+}
+
+// forest gives every sequence a root of its own.
+func forest(tree *engine.Tree, sequences [][]int32) [][]int32 {
+	rows := make([][]int32, len(sequences))
+	for i, s := range sequences {
+		segment := tree.AddSegment(-1, s)
+		for r := range int32(len(s)) {
+			rows[i] = append(rows[i], tree.Start[segment]+r)
+		}
+	}
+	return rows
+}
+
+// logProbs returns log p of tokens from..end of every sequence, given the rows of its
+// tokens: [sum of (length - from), 1].
+func logProbs(t *engine.Tape, m *Model, hidden *engine.Tensor, sequences, rows [][]int32, from int) *engine.Tensor {
+	var at, targets []int32
+	for i, s := range sequences {
+		for p := from; p < len(s); p++ {
+			at = append(at, rows[i][p-1])
+			targets = append(targets, s[p])
+		}
+	}
+	return logprob.Forward(t, hidden, m.Head.Tensor, at, targets)
+}
+
+// Logits and log-probs of single sequences, alone and as a packed forest, and all
+// gradients of the longest one's loss, alone and beside the others.
+func TestGoldenSequences(t *testing.T) {
+	dir := goldenFolder(t)
+	for _, c := range []struct{ checkpoint, golden string }{
+		{"qwen35-tied", "qwen35-tied"},
+		{"qwen35-untied", "qwen35-untied"},
+		{"qwen3", "qwen3"},
+		{"qwen3-tied", "qwen3-tied"},
+		{"qwen3-tied/sharded", "qwen3-tied"},
+		{"qwen35-tied-bf16", "qwen35-tied-bf16"},
+		{"qwen35-tied-official", "qwen35-tied-bf16"},
+	} {
+		for _, d := range goldenDevices {
+			t.Run(c.checkpoint+"/"+d.name, func(t *testing.T) {
+				m, err := Load(filepath.Join(dir, c.checkpoint), d.device)
+				if err != nil {
+					t.Fatal(err)
+				}
+				g := openGolden(t, filepath.Join(dir, c.golden))
+				w := worst{}
+				defer w.log(t)
+				var names []string
+				var sequences [][]int32
+				for _, name := range []string{"s1", "s7", "s150", "p5", "p64", "p131"} {
+					if g.has("ids." + name) {
+						names = append(names, name)
+						sequences = append(sequences, g.ints("ids."+name))
+						checkSequences(t, w, m, g, d.tolerance, names[len(names)-1:], sequences[len(sequences)-1:])
+					}
+				}
+				checkSequences(t, w, m, g, d.tolerance, names, sequences)
+			})
+		}
+	}
+}
+
+// checkSequences runs the sequences as one forest.
+func checkSequences(t *testing.T, w worst, m *Model, g golden, tol tolerance, names []string, sequences [][]int32) {
+	t.Helper()
+	tape := engine.NewTape(m.Device())
+	tape.Poison = true
+	var tree engine.Tree
+	rows := forest(&tree, sequences)
+	hidden := m.Backbone.Hidden(tape, &tree)
+	logits := linear.Forward(tape, hidden, m.Head.Tensor)
+	var logProb *engine.Tensor
+	if len(names) > 1 || len(sequences[0]) > 1 {
+		logProb = logProbs(tape, m, hidden, sequences, rows, 1)
+	}
+	first := int32(0) // of the sequence's rows in logProb
+	for i, name := range names {
+		what := fmt.Sprintf("%s in a forest of %d", name, len(names))
+		if want := g.best(m.Device(), "logits."+name, "logits64."+name); want != nil {
+			w.check(t, "logits", what, maxAbs(elements(logits, rows[i]), want), tol.logits)
+		}
+		predictions := int32(len(sequences[i]) - 1)
+		if predictions == 0 {
+			continue
+		}
+		if want := g.best(m.Device(), "logprob."+name, "logprob64."+name); want != nil {
+			got := elements(logProb, nil)[first : first+predictions]
+			w.check(t, "log-prob", what, maxAbs(got, want), tol.logProb)
+		}
+		if g.has("loss64." + name) {
+			loss := 0.0
+			for r := first; r < first+predictions; r++ {
+				loss -= logProb.At(int(r), 0) / float64(predictions)
+				tape.Seed(logProb, int(r), -1/float64(predictions))
+			}
+			w.check(t, "loss", what, math.Abs(loss-g.floats("loss64." + name)[0]), tol.loss)
+			zeroGrads(m)
+			tape.Backward()
+			checkGradients(t, w, m, g, tol, what)
+		}
+		first += predictions
+	}
+}
+
+// A prompt shared by branches: the same numbers and gradients whether the paths are
+// separate sequences or share their rows.
+func TestGoldenTree(t *testing.T) {
+	dir := goldenFolder(t)
+	for _, c := range []struct{ golden, checkpoint string }{{"tree", "qwen35-tied"}, {"tree-qwen3", "qwen3"}} {
+		for _, d := range goldenDevices {
+			for _, packing := range []packing{{"forest", forest}, {"tree", (*engine.Tree).Pack}} {
+				t.Run(c.golden+"/"+d.name+"/"+packing.name, func(t *testing.T) {
+					m, err := Load(filepath.Join(dir, c.checkpoint), d.device)
+					if err != nil {
+						t.Fatal(err)
+					}
+					checkTree(t, m, openGolden(t, filepath.Join(dir, c.golden)), d.tolerance, packing)
+				})
+			}
+		}
+	}
+}
+
+func checkTree(t *testing.T, m *Model, g golden, tol tolerance, packing packing) {
+	w := worst{}
+	defer w.log(t)
+	leaves := []string{"c1", "c2", "c3a", "c3b"}
+	prompt := len(g.ints("ids.prompt"))
+	var sequences [][]int32
+	for _, leaf := range leaves {
+		sequences = append(sequences, g.ints("path."+leaf))
+	}
+	tape := engine.NewTape(m.Device())
+	tape.Poison = true
+	var tree engine.Tree
+	rows := packing.add(&tree, sequences)
+	hidden := m.Backbone.Hidden(tape, &tree)
+	logits := linear.Forward(tape, hidden, m.Head.Tensor)
+	nll := logProbs(tape, m, hidden, sequences, rows, prompt)
+	weights := g.floats("weights")
+	row, loss := 0, 0.0
+	for i, leaf := range leaves {
+		if m.Device().Name() == "cpu" { // logits are stored in float32 alone
+			w.check(t, "logits", "prompt", maxAbs(elements(logits, rows[i][:prompt]), g.floats("logits.prompt")), tol.logits)
+			w.check(t, "logits", leaf, maxAbs(elements(logits, rows[i][prompt-1:]), g.floats("logits."+leaf)), tol.logits)
+		}
+		for _, want := range g.floats("nll64." + leaf) {
+			w.check(t, "log-prob", leaf, math.Abs(-nll.At(row, 0)-want), tol.logProb)
+			loss -= weights[i] * nll.At(row, 0)
+			tape.Seed(nll, row, -weights[i])
+			row++
+		}
+	}
+	// The loss is a weighted sum of up to 191 terms: its error may be that of as many.
+	w.check(t, "loss", "sum", math.Abs(loss-g.floats("loss64")[0]), float64(row)*tol.loss)
+	tape.Backward()
+	checkGradients(t, w, m, g, tol, packing.name)
+}
+
+// Scores of a sequence-classification checkpoint, the margin-weighted pair loss on
+// them, and all its gradients.
+func TestGoldenReward(t *testing.T) {
+	dir := filepath.Join(goldenFolder(t), "reward")
+	for _, d := range goldenDevices {
+		for _, packing := range []packing{{"forest", forest}, {"tree", (*engine.Tree).Pack}} {
+			t.Run(d.name+"/"+packing.name, func(t *testing.T) {
+				m, err := Load(dir, d.device)
+				if err != nil {
+					t.Fatal(err)
+				}
+				g := openGolden(t, dir)
+				w := worst{}
+				defer w.log(t)
+				var sequences [][]int32
+				for i := range 4 {
+					sequences = append(sequences, g.ints(fmt.Sprintf("ids.%d", i)))
+				}
+				tape := engine.NewTape(d.device)
+				tape.Poison = true
+				var tree engine.Tree
+				var last []int32
+				for _, rows := range packing.add(&tree, sequences) {
+					last = append(last, rows[len(rows)-1])
+				}
+				scores := m.Scores(tape, &tree, last)
+				w.check(t, "score", "all", maxAbs(elements(scores, nil), g.floats("scores64")), d.tolerance.score)
+
+				var pairs []marginloss.Pair
+				ids, weights := g.ints("pairs"), g.floats("weights")
+				for k, weight := range weights {
+					pairs = append(pairs, marginloss.Pair{Chosen: ids[2*k], Rejected: ids[2*k+1], Weight: float32(weight)})
+				}
+				loss := marginloss.Forward(tape, scores, pairs, marginloss.Options{Center: 0.01})
+				// Pair.Weight is float32, so 0.3 and 0.7 are not the reference's.
+				w.check(t, "loss", "pairs", math.Abs(loss.At(0, 0)-g.floats("loss64")[0]), max(d.tolerance.loss, 1e-7))
+				tape.Seed(loss, 0, 1)
+				tape.Backward()
+				checkGradients(t, w, m, g, d.tolerance, packing.name)
+			})
+		}
+	}
+}
