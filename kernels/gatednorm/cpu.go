@@ -1,0 +1,38 @@
+package gatednorm
+
+// #cgo CFLAGS: -O3 -std=gnu11 -Wno-psabi -I${SRCDIR}/../../engine/include
+// #cgo LDFLAGS: -lm
+// #cgo noescape gatednorm_forward
+// #cgo nocallback gatednorm_forward
+// #cgo noescape gatednorm_backward
+// #cgo nocallback gatednorm_backward
+// #include "gatednorm.h"
+import "C"
+
+import "caper/engine"
+
+func cpuForward(t *engine.Tape, o *op) {
+	a := arguments(o)
+	a.y = matrix(o.y)
+	C.gatednorm_forward((*C.struct_cpu)(t.CPURuntime()), a)
+}
+
+func cpuBackward(t *engine.Tape, o *op, dx, dz, dw, dy *engine.Tensor) {
+	a := arguments(o)
+	a.dy, a.dx, a.dz, a.dw = matrix(dy), matrix(dx), matrix(dz), (*C.float)(dw.Pointer())
+	if dw != nil {
+		a.partial = (*C.float)(&t.Scratch(int(C.row_blocks(a.rows)) * o.dim)[0])
+	}
+	C.gatednorm_backward((*C.struct_cpu)(t.CPURuntime()), a)
+}
+
+func arguments(o *op) C.struct_gatednorm {
+	return C.struct_gatednorm{
+		rows: C.int(o.x.Rows), heads: C.int(o.x.Cols / o.dim), dim: C.int(o.dim), eps: C.float(o.eps),
+		x: matrix(o.x), z: matrix(o.z), w: (*C.float)(o.w.Pointer()),
+	}
+}
+
+func matrix(x *engine.Tensor) C.struct_matrix {
+	return C.struct_matrix{data: (*C.float)(x.Pointer()), stride: C.long(x.Pitch())}
+}
