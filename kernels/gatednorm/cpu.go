@@ -9,7 +9,11 @@ package gatednorm
 // #include "gatednorm.h"
 import "C"
 
-import "caper/engine"
+import (
+	"unsafe"
+
+	"caper/engine"
+)
 
 func cpuForward(t *engine.Tape, o *op) {
 	a := arguments(o)
@@ -21,7 +25,7 @@ func cpuBackward(t *engine.Tape, o *op, dx, dz, dw, dy *engine.Tensor) {
 	a := arguments(o)
 	a.dy, a.dx, a.dz, a.dw = matrix(dy), matrix(dx), matrix(dz), (*C.float)(dw.Pointer())
 	if dw != nil {
-		a.partial = (*C.float)(&t.Scratch(int(C.row_blocks(a.rows)) * o.dim)[0])
+		a.partial = (*C.float)(unsafe.SliceData(t.Scratch(int(C.row_blocks(a.rows)) * o.dim)))
 	}
 	C.gatednorm_backward((*C.struct_cpu)(t.CPURuntime()), a)
 }
