@@ -211,9 +211,9 @@ func (s *scanner) boundary(i int) ClauseKind {
 }
 
 // named reports that token i is the name after a dot (T1.group), whatever
-// keyword it spells.
+// keyword it spells. A dot and a space end a sentence instead.
 func (s *scanner) named(i int) bool {
-	return i > 0 && s.tokens[i-1].Kind == token.DOT
+	return i > 0 && s.tokens[i-1].Kind == token.DOT && s.tokens[i-1].End == s.tokens[i].Pos
 }
 
 // followedBy reports that the token after i has kind k, or that the text was

@@ -42,44 +42,29 @@ type Reached struct {
 // and their ancestors. A dependency edge has length 1; of several paths the
 // shortest counts.
 func Upward(n *Node, edges []Dependency) []Reached {
-	found := []Reached{{n, 0}}
+	var settled []Reached
 	pending := []Reached{{n, 0}}
 	for len(pending) > 0 {
-		// The shortest pending path comes first; paths are few and short.
-		next := 0
+		nearest := 0 // paths are few and short: no heap needed
 		for i := range pending {
-			if pending[i].Distance < pending[next].Distance {
-				next = i
+			if pending[i].Distance < pending[nearest].Distance {
+				nearest = i
 			}
 		}
-		at := pending[next]
-		pending = slices.Delete(pending, next, next+1)
-		reach := func(to *Node, distance int) {
-			if !slices.ContainsFunc(found, func(r Reached) bool { return r.Node == to && r.Distance <= distance }) {
-				found = append(found, Reached{to, distance})
-				pending = append(pending, Reached{to, distance})
-			}
+		at := pending[nearest]
+		pending = slices.Delete(pending, nearest, nearest+1)
+		if slices.ContainsFunc(settled, func(r Reached) bool { return r.Node == at.Node }) {
+			continue
 		}
-		if at.Node.Parent != nil {
-			reach(at.Node.Parent, at.Distance+at.Node.edge())
+		settled = append(settled, at)
+		if parent := at.Node.Parent; parent != nil {
+			pending = append(pending, Reached{parent, at.Distance + at.Node.edge()})
 		}
 		for _, e := range edges {
 			if e.From == at.Node {
-				reach(e.To, at.Distance+1)
+				pending = append(pending, Reached{e.To, at.Distance + 1})
 			}
 		}
 	}
-	return shortest(found)
-}
-
-// shortest keeps the shortest path to each node, by growing distance.
-func shortest(found []Reached) []Reached {
-	slices.SortStableFunc(found, func(a, b Reached) int { return a.Distance - b.Distance })
-	var kept []Reached
-	for _, r := range found {
-		if !slices.ContainsFunc(kept, func(k Reached) bool { return k.Node == r.Node }) {
-			kept = append(kept, r)
-		}
-	}
-	return kept
+	return settled
 }

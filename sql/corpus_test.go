@@ -66,3 +66,6 @@ func fixture(t testing.TB, name string) []string {
 	}
 	return cases
 }
+
+// statements are varied statements that SQLite accepts.
+func statements(t testing.TB) []string { return fixture(t, "statements.txt") }

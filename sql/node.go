@@ -45,11 +45,11 @@ const (
 	// order, each at most once: With, Projection, From, Where, GroupBy,
 	// Having, Window, OrderBy, Limit.
 	Select Kind = "select"
-	// Compound is a statement with set operations. Children: With (if any),
-	// the first operand (Select or Values), one SetOp for each further
-	// operand, OrderBy, Limit.
+	// Compound is a statement with set operations, or VALUES after WITH.
+	// Children: With (if any), the first operand (Select or Values), one
+	// SetOp for each further operand, OrderBy, Limit.
 	Compound Kind = "compound"
-	// Values is VALUES (...), (...). Children: With (if any), Row nodes.
+	// Values is VALUES (...), (...); its children are Row nodes.
 	Values Kind = "values"
 )
 

@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/sqlc-dev/meyer/ast"
@@ -12,45 +13,48 @@ func (t *translator) block(s *ast.SelectStmt) *Node {
 	t.enter(s.Pos())
 	defer t.leave()
 	with := t.with(s.With)
-	last := len(s.Cores) - 1
-	if last == 0 {
-		b, tail := t.core(s.Cores[0])
-		if with != nil {
-			b.Start = with.Start
-			b.Children = append([]*Node{with}, b.Children...)
-			with.Parent = b
-		}
-		for _, c := range tail {
-			b.add(c)
-			b.End = c.End
-		}
-		return b
+	first, tail := t.core(s.Cores[0])
+	if first.Kind == Select && len(s.Ops) == 0 {
+		first.adoptFirst(with)
+		first.adopt(tail)
+		return first
 	}
-	b := t.node(Compound, "", s.Cores[0].Pos(), 0, with)
-	if with != nil {
-		b.Start = with.Start
+	if with == nil && len(s.Ops) == 0 {
+		return first
 	}
-	for i, c := range s.Cores {
-		operand, tail := t.core(c)
-		b.End = operand.End
-		if i > 0 {
-			op := s.Ops[i-1]
-			value := op.Op
-			if op.All {
-				value += " ALL"
-			}
-			operand = t.node(SetOp, value, op.Pos(), operand.End, operand)
+	b := t.node(Compound, "", first.Start, first.End, first)
+	b.adoptFirst(with)
+	for i, op := range s.Ops {
+		if len(tail) > 0 {
+			t.fail(tail[0].Start, "%s before a set operator", tail[0].ClauseKind())
 		}
-		b.add(operand)
-		if i < last && len(tail) > 0 {
-			t.fail(tail[0].Start, "%s before a set operator", strings.ToUpper(strings.ReplaceAll(string(tail[0].Kind), "-", " ")))
+		var operand *Node
+		operand, tail = t.core(s.Cores[i+1])
+		value := op.Op
+		if op.All {
+			value += " ALL"
 		}
-		for _, c := range tail {
-			b.add(c)
-			b.End = c.End
-		}
+		b.adopt([]*Node{t.node(SetOp, value, op.Pos(), operand.End, operand)})
 	}
+	b.adopt(tail)
 	return b
+}
+
+// adoptFirst puts a clause in front of a block's others; nil is skipped.
+func (n *Node) adoptFirst(clause *Node) {
+	if clause != nil {
+		clause.Parent = n
+		n.Children = slices.Insert(n.Children, 0, clause)
+		n.Start = clause.Start
+	}
+}
+
+// adopt puts clauses behind a block's others.
+func (n *Node) adopt(clauses []*Node) {
+	for _, c := range clauses {
+		n.add(c)
+		n.End = c.End
+	}
 }
 
 // with translates a WITH clause, nil for none.

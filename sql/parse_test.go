@@ -32,6 +32,7 @@ func checkRoundTrip(t testing.TB, text string) {
 		return
 	}
 	checkSpans(t, n, text)
+	checkAligned(t, n, text)
 	printed := Render(n)
 	again, err := Parse(printed)
 	if err != nil {

@@ -50,12 +50,11 @@ func (p *printer) parenthesised(nodes []*Node) {
 // node prints any node; expressions go to their own function.
 func (p *printer) node(n *Node) {
 	switch n.Kind {
-	case Select:
-		p.list(n.Children, " ")
-	case Compound:
+	case Select, Compound:
 		p.list(n.Children, " ")
 	case Values:
-		p.values(n)
+		p.write("VALUES ")
+		p.list(n.Children, ", ")
 	case With, Projection, From, Where, GroupBy, Having, Window, OrderBy, Limit, SetOp:
 		p.clause(n)
 	case CTE, Item, Table, TableFunction, Derived, JoinGroup, Join, On, Using, OrderTerm, Offset, WindowDef, PartitionBy:
@@ -69,17 +68,6 @@ func (p *printer) node(n *Node) {
 	default:
 		p.expr(n)
 	}
-}
-
-func (p *printer) values(n *Node) {
-	rows := n.Children
-	if len(rows) > 0 && rows[0].Kind == With {
-		p.node(rows[0])
-		p.write(" ")
-		rows = rows[1:]
-	}
-	p.write("VALUES ")
-	p.list(rows, ", ")
 }
 
 // clause prints a clause with its keyword.

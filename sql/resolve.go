@@ -349,7 +349,7 @@ func (r *resolver) outputs(b *Node) (columns []Output, open bool) {
 	case Compound:
 		return r.columns(b.operands()[0])
 	case Values:
-		for i, expr := range b.Child(Row).Children {
+		for i, expr := range b.Children[0].Children {
 			columns = append(columns, Output{Name: "column" + strconv.Itoa(i+1), Expr: expr})
 		}
 		return columns, false

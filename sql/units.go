@@ -12,13 +12,10 @@ import (
 //
 // It takes parsed and canonical trees alike; the k-th nodes of both correspond.
 func ClauseNodes(block *Node) []*Node {
-	var units []*Node
 	if block.Kind == Values {
-		if with := block.Child(With); with != nil {
-			units = append(units, with)
-		}
-		return append(units, block)
+		return []*Node{block}
 	}
+	var units []*Node
 	for _, c := range block.Children {
 		if c.IsBlock() { // the first operand of a compound
 			units = append(units, ClauseNodes(c)...)
@@ -67,8 +64,8 @@ func UnitAt(units []Clause, offset int) int {
 	return i
 }
 
-// Rank is a clause kind's place in the order in which clauses are written; kinds
-// that follow a set operator come after it. Unknown kinds come last.
+// Rank is a clause kind's place in the order in which clauses are written: where
+// a missing clause would stand. Unknown kinds come last.
 func (k ClauseKind) Rank() int {
 	order := []ClauseKind{
 		ClauseWith, ClauseSelect, ClauseFrom, ClauseWhere, ClauseGroupBy, ClauseHaving,
