@@ -1,16 +1,142 @@
 package sqlexec
 
-import "context"
+import (
+	"container/list"
+	"context"
+	"errors"
+	"sync"
+)
 
-// Cache keeps results by database and query text, bounded in bytes. It is safe
-// for concurrent use and runs a query once however many ask for it at a time.
-type Cache struct{}
+// Cache keeps results by the content they depend on: the database file, its
+// limits and the query text. It is bounded in bytes and drops what was used least
+// recently. It is safe for concurrent use, and runs a query once however many ask
+// for it at the same time.
+type Cache struct {
+	maxBytes int
+
+	mu      sync.Mutex
+	bytes   int
+	entries map[cacheKey]*cacheEntry
+	recent  list.List // finished entries (*cacheEntry), the latest used in front
+	stats   CacheStats
+}
+
+// CacheStats counts what a cache did.
+type CacheStats struct {
+	// Hits were answered without running the query, Misses ran it.
+	Hits, Misses int
+	// Bytes is what the kept results take now.
+	Bytes int
+}
+
+type cacheKey struct{ database, query string }
+
+type cacheEntry struct {
+	key   cacheKey
+	place *list.Element
+	done  chan struct{} // closed when result and err are set
+	bytes int
+
+	result *Result
+	err    error
+}
 
 // NewCache returns a cache that holds results of at most maxBytes.
-func NewCache(maxBytes int) *Cache { return &Cache{} }
+func NewCache(maxBytes int) *Cache {
+	return &Cache{maxBytes: maxBytes, entries: map[cacheKey]*cacheEntry{}}
+}
 
-// Query is db.Query through the cache. Failures are cached too, the end of ctx
-// is not. The result is shared: callers must not change it.
+// Query is db.Query through the cache. Failures of the query are kept too; the
+// end of ctx and faults of the file are not. The result is shared: callers must
+// not change it.
 func (c *Cache) Query(ctx context.Context, db *Database, query string) (*Result, error) {
-	return db.Query(ctx, query)
+	key := cacheKey{db.identity, query}
+	for {
+		e, mine := c.entry(key)
+		if mine {
+			e.result, e.err = db.Query(ctx, query)
+			c.finish(e)
+			return e.result, e.err
+		}
+		select {
+		case <-e.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		// The one who ran it may have been cancelled; then it is our turn.
+		if e.err == nil || isFailure(e.err) {
+			return e.result, e.err
+		}
+	}
+}
+
+// Stats returns what the cache did so far.
+func (c *Cache) Stats() CacheStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.stats
+	s.Bytes = c.bytes
+	return s
+}
+
+// entry finds the key's entry, or makes one that the caller has to finish.
+func (c *Cache) entry(key cacheKey) (e *cacheEntry, mine bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.entries[key]; ok {
+		c.stats.Hits++
+		if e.place != nil {
+			c.recent.MoveToFront(e.place)
+		}
+		return e, false
+	}
+	c.stats.Misses++
+	e = &cacheEntry{key: key, done: make(chan struct{})}
+	c.entries[key] = e
+	return e, true
+}
+
+// finish publishes an entry, keeps it if it is worth keeping, and makes room.
+func (c *Cache) finish(e *cacheEntry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(e.done)
+	e.bytes = entryBytes(e)
+	if e.err != nil && !isFailure(e.err) || e.bytes > c.maxBytes {
+		delete(c.entries, e.key)
+		return
+	}
+	e.place = c.recent.PushFront(e)
+	for c.bytes += e.bytes; c.bytes > c.maxBytes; {
+		oldest := c.recent.Remove(c.recent.Back()).(*cacheEntry)
+		delete(c.entries, oldest.key)
+		c.bytes -= oldest.bytes
+	}
+}
+
+// isFailure tells what the query caused from what happened around it.
+func isFailure(err error) bool {
+	var e *Error
+	return errors.As(err, &e)
+}
+
+// entryBytes estimates the memory of an entry.
+func entryBytes(e *cacheEntry) int {
+	const perEntry, perRow, perCell = 400, 24, 24
+	n := perEntry + len(e.key.query)
+	if e.result == nil {
+		return n
+	}
+	for _, row := range e.result.Rows {
+		n += perRow + perCell*len(row)
+		for _, v := range row {
+			switch v := v.(type) {
+			case string:
+				n += len(v)
+			case []byte:
+				n += len(v)
+			}
+		}
+	}
+	return n
 }

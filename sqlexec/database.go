@@ -3,6 +3,13 @@ package sqlexec
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
 	"time"
 )
 
@@ -12,31 +19,161 @@ type Limits struct {
 	Timeout time.Duration
 	// Rows is the number of rows kept; a longer result is Truncated.
 	Rows int
-	// Bytes bounds the size of a result; a larger one is a Memory failure.
+	// Bytes bounds the memory of a result; a larger one is a Memory failure.
 	Bytes int
 }
 
-// DefaultLimits returns the limits of training and evaluation: 5 seconds.
+// DefaultLimits returns 5 seconds, half a million rows, 128 MiB.
 func DefaultLimits() Limits {
-	return Limits{Timeout: 5 * time.Second, Rows: 1_000_000, Bytes: 64 << 20}
+	return Limits{Timeout: 5 * time.Second, Rows: 500_000, Bytes: 128 << 20}
 }
 
-// Database is one SQLite file, open read-only. It is safe for concurrent use.
+// Limits that are the same for every query, because no honest one comes near.
+const (
+	maxQueryBytes = 100_000
+	maxCellBytes  = 1 << 20
+	// maxHeapBytes bounds what SQLite holds for all connections together.
+	maxHeapBytes = 512 << 20
+)
+
+// Database is one SQLite file, open read-only. It is safe for concurrent use:
+// each query has a connection of its own. The file must not change while it is
+// open, and is never written: no journal or other file appears beside it.
 type Database struct {
-	path   string
-	limits Limits
+	path, uri string
+	limits    Limits
+	identity  string // of the content and the limits: two equal ones give equal results
+
+	mu     sync.Mutex
+	idle   []*session
+	closed bool
 }
 
-// Open opens the SQLite file at path for reading.
+// Open opens the SQLite file at path; the error says what is wrong with it.
 func Open(path string, l Limits) (*Database, error) {
-	return nil, errors.New("sqlexec: not built yet")
+	d, err := open(path, l)
+	if err != nil {
+		return nil, fmt.Errorf("open database %s: %w", path, err)
+	}
+	return d, nil
 }
 
-// Close frees the connections. Queries must have returned.
-func (d *Database) Close() error { return nil }
+func open(path string, l Limits) (*Database, error) {
+	if l.Timeout <= 0 || l.Rows <= 0 || l.Bytes <= 0 {
+		return nil, fmt.Errorf("limits %+v: each must be positive; start from DefaultLimits()", l)
+	}
+	if err := checkFile(path); err != nil {
+		return nil, err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		real, err = filepath.Abs(real)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return nil, err
+	}
+	d := &Database{
+		path: path,
+		// immutable: SQLite takes no lock, looks for no journal and creates none.
+		uri:      "file:" + (&url.URL{Path: real}).EscapedPath() + "?mode=ro&immutable=1",
+		limits:   l,
+		identity: fmt.Sprintf("%s %d %d %v", real, info.Size(), info.ModTime().UnixNano(), l),
+	}
+	// The first read of the schema finds a file that is damaged or cut short.
+	if _, err := d.query(context.Background(), "SELECT count(*) FROM sqlite_schema", true); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
 
-// Query runs one SELECT, VALUES or WITH statement. What the query itself caused
-// is an *Error; the end of ctx is ctx's error.
+// checkFile refuses what is not a SQLite database at rest.
+func checkFile(path string) error {
+	const magic = "SQLite format 3\x00"
+	f, err := os.Open(path)
+	if err != nil {
+		return errors.Unwrap(err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
+		return errors.New("not a regular file")
+	}
+	head := make([]byte, len(magic))
+	switch n, err := io.ReadFull(f, head); {
+	case n == 0:
+		return errors.New("the file is empty")
+	case err != nil || string(head) != magic:
+		return fmt.Errorf("not a SQLite database: it starts with %q", head[:n])
+	}
+	for _, suffix := range []string{"-wal", "-journal"} {
+		if info, err := os.Stat(path + suffix); err == nil && info.Size() > 0 {
+			return fmt.Errorf("%s%s holds changes that are not in the file yet: close the program that writes it, "+
+				"or open and close it once with the sqlite3 shell", filepath.Base(path), suffix)
+		}
+	}
+	return nil
+}
+
+// Path returns the path that Open was given.
+func (d *Database) Path() string { return d.path }
+
+// Close frees the connections. Queries that still run keep theirs to their end.
+func (d *Database) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.idle {
+		s.close()
+	}
+	d.idle, d.closed = nil, true
+	return nil
+}
+
+// Query runs one SELECT, VALUES or WITH statement under the limits. What the
+// query itself caused is an *Error; the end of ctx is ctx's error; any other
+// error names the file, which is at fault.
 func (d *Database) Query(ctx context.Context, query string) (*Result, error) {
-	return nil, errors.New("sqlexec: not built yet")
+	r, err := d.query(ctx, query, false)
+	var failed *Error
+	if err != nil && !errors.As(err, &failed) && ctx.Err() == nil {
+		return nil, fmt.Errorf("database %s: %w", d.path, err)
+	}
+	return r, err
+}
+
+func (d *Database) query(ctx context.Context, query string, trusted bool) (*Result, error) {
+	s, err := d.take()
+	if err != nil {
+		return nil, err
+	}
+	defer d.put(s)
+	return runInHeap(ctx, s, query, d.limits, trusted)
+}
+
+// take returns an idle connection or opens one.
+func (d *Database) take() (*session, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, errors.New("it is closed")
+	}
+	if n := len(d.idle); n > 0 {
+		s := d.idle[n-1]
+		d.idle = d.idle[:n-1]
+		return s, nil
+	}
+	return openSession(d.uri)
+}
+
+func (d *Database) put(s *session) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed || len(d.idle) >= runtime.GOMAXPROCS(0) {
+		s.close()
+		return
+	}
+	d.idle = append(d.idle, s)
 }
