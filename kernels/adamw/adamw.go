@@ -1,0 +1,91 @@
+// Package adamw is the AdamW optimiser: Adam's step, with weight decay taken
+// straight off the weights.
+package adamw
+
+// #cgo CFLAGS: -O3 -std=gnu11 -Wno-psabi -I${SRCDIR}/../../engine/include
+// #cgo LDFLAGS: -lm
+// #cgo noescape adamw_step
+// #cgo nocallback adamw_step
+// #include "adamw.h"
+import "C"
+
+import (
+	"fmt"
+	"math"
+
+	"caper/engine"
+)
+
+// Options are the constants of a step.
+type Options struct {
+	LR, Beta1, Beta2, Eps float64
+	// WeightDecay applies to the parameters whose State.Decay is set.
+	WeightDecay float64
+}
+
+// State is what the optimiser remembers between steps. A checkpoint of a run holds
+// it beside the weights.
+type State struct {
+	Step int // steps taken
+	// M and V are the running means of the gradient and of its square, by parameter,
+	// shaped like it; nil for a frozen one.
+	M, V []*engine.Tensor
+	// Decay says for each parameter whether weight decay applies to it.
+	Decay []bool
+}
+
+// NewState returns the state before the first step. decay has one entry per
+// parameter.
+func NewState(params []*engine.Param, decay []bool) *State {
+	if len(decay) != len(params) {
+		panic(fmt.Sprintf("adamw: %d decay flags for %d parameters", len(decay), len(params)))
+	}
+	s := &State{M: make([]*engine.Tensor, len(params)), V: make([]*engine.Tensor, len(params)), Decay: decay}
+	for i, p := range params {
+		if p.Grad != nil {
+			s.M[i], s.V[i] = zerosLike(p.Tensor), zerosLike(p.Tensor)
+		}
+	}
+	return s
+}
+
+func zerosLike(x *engine.Tensor) *engine.Tensor {
+	z := &engine.Tensor{Rows: x.Rows, Cols: x.Cols, Stride: x.Stride}
+	if x.F64 != nil {
+		z.F64 = make([]float64, len(x.F64))
+	} else {
+		z.F32 = make([]float32, len(x.F32))
+	}
+	return z
+}
+
+// Step updates the parameters with their gradients times scale, the clipping
+// coefficient, and counts the step. Gradients stay as they are. params are those
+// that s was made for; frozen ones are left alone.
+func Step(dev engine.Device, params []*engine.Param, s *State, o Options, scale float64) {
+	s.Step++
+	u := update{
+		beta1: o.Beta1, beta2: o.Beta2, eps: o.Eps, scale: scale,
+		step:    o.LR / (1 - math.Pow(o.Beta1, float64(s.Step))),
+		correct: 1 / math.Sqrt(1-math.Pow(o.Beta2, float64(s.Step))),
+	}
+	for i, p := range params {
+		if p.Grad == nil {
+			continue
+		}
+		u.decay = 0
+		if s.Decay[i] {
+			u.decay = o.LR * o.WeightDecay
+		}
+		if p.F64 != nil {
+			specUpdate(p.F64, p.Grad.F64, s.M[i].F64, s.V[i].F64, u)
+			continue
+		}
+		C.adamw_step((*C.struct_cpu)(engine.RuntimeOf(dev)), C.struct_adamw{
+			p: (*C.float)(p.Pointer()), g: (*C.float)(p.Grad.Pointer()),
+			m: (*C.float)(s.M[i].Pointer()), v: (*C.float)(s.V[i].Pointer()), n: C.long(len(p.F32)),
+			rest1: C.float(1 - u.beta1), rest2: C.float(1 - u.beta2), eps: C.float(u.eps), scale: C.float(u.scale),
+			step: C.float(u.step), correct: C.float(u.correct), decay: C.float(u.decay),
+		})
+	}
+}
