@@ -1,0 +1,47 @@
+package logprob
+
+// #cgo CFLAGS: -O3 -std=gnu11 -Wno-psabi -I${SRCDIR}/../../engine/include
+// #cgo LDFLAGS: -lm
+// #cgo noescape logprob_forward
+// #cgo nocallback logprob_forward
+// #cgo noescape logprob_backward
+// #cgo nocallback logprob_backward
+// #include "logprob.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"caper/engine"
+)
+
+func cpuForward(t *engine.Tape, o *op) {
+	C.logprob_forward((*C.struct_cpu)(t.CPURuntime()), arguments(t, o))
+}
+
+func cpuBackward(t *engine.Tape, o *op, dy, dhidden, dhead *engine.Tensor) {
+	a := arguments(t, o)
+	a.dy, a.dhidden, a.dhead = matrix(dy), matrix(dhidden), matrix(dhead)
+	a.dx = scratch(t, o.rowBlock()*o.hidden.Cols)
+	C.logprob_backward((*C.struct_cpu)(t.CPURuntime()), a)
+}
+
+// rowBlock is how many pairs are worked on at once.
+func (o *op) rowBlock() int { return min(len(o.rows), C.PAIRS) }
+
+func arguments(t *engine.Tape, o *op) C.struct_logprob {
+	return C.struct_logprob{
+		pairs: C.int(len(o.rows)), words: C.int(o.head.Rows), width: C.int(o.hidden.Cols),
+		rows: ints(o.rows), targets: ints(o.targets),
+		hidden: matrix(o.hidden), head: matrix(o.head), y: matrix(o.y), lse: matrix(o.lse),
+		logits: scratch(t, o.rowBlock()*C.WORDS), x: scratch(t, o.rowBlock()*o.hidden.Cols),
+	}
+}
+
+func scratch(t *engine.Tape, n int) *C.float { return (*C.float)(&t.Scratch(n)[0]) }
+
+func matrix(x *engine.Tensor) C.struct_matrix {
+	return C.struct_matrix{data: (*C.float)(x.Pointer()), stride: C.long(x.Pitch())}
+}
+
+func ints(x []int32) *C.int32_t { return (*C.int32_t)(unsafe.SliceData(x)) }

@@ -1,0 +1,64 @@
+// Package logprob is the logarithm of the probability that a language model's head
+// gives to chosen tokens: head product and softmax in one, without the logits of
+// the whole vocabulary ever being in memory together.
+package logprob
+
+import (
+	"fmt"
+
+	"caper/engine"
+)
+
+// Forward returns log p(targets[n] | rows[n]), [len(rows), 1].
+//
+// hidden is [N, H], after the final norm; head is [V, H]; rows are rows of hidden
+// and may repeat: the last token before a branch predicts one token per branch. A
+// pair whose gradient is 0 takes no part in the backward pass. rows and targets
+// must stay as they are until then.
+func Forward(t *engine.Tape, hidden, head *engine.Tensor, rows, targets []int32) *engine.Tensor {
+	check(hidden, head, rows, targets)
+	op := engine.NewOp[op](t)
+	op.hidden, op.head, op.rows, op.targets = hidden, head, rows, targets
+	op.y = t.New(len(rows), 1)
+	switch {
+	case len(rows) == 0:
+	case t.Reference():
+		specForward(hidden, head, rows, targets, op.y)
+	default:
+		op.lse = t.New(len(rows), 1)
+		cpuForward(t, op)
+	}
+	t.Record(op)
+	return op.y
+}
+
+func check(hidden, head *engine.Tensor, rows, targets []int32) {
+	if head.Cols != hidden.Cols || len(rows) != len(targets) {
+		panic(fmt.Sprintf("logprob: hidden %s, head %s, %d rows, %d targets: want [N, H], [V, H] and as many rows as targets",
+			hidden, head, len(rows), len(targets)))
+	}
+	for n, r := range rows {
+		if r < 0 || int(r) >= hidden.Rows || targets[n] < 0 || int(targets[n]) >= head.Rows {
+			panic(fmt.Sprintf("logprob: pair %d asks for token %d at row %d of hidden %s, head %s", n, targets[n], r, hidden, head))
+		}
+	}
+}
+
+type op struct {
+	hidden, head, y *engine.Tensor
+	lse             *engine.Tensor // log of the softmax's denominator, [len(rows), 1]
+	rows, targets   []int32
+}
+
+func (o *op) Backward(t *engine.Tape) {
+	dy := t.Gradient(o.y)
+	if dy == nil || len(o.rows) == 0 {
+		return
+	}
+	dhidden, dhead := t.AddTo(o.hidden), t.AddTo(o.head)
+	if t.Reference() {
+		specBackward(o.hidden, o.head, o.rows, o.targets, dy, dhidden, dhead)
+	} else {
+		cpuBackward(t, o, dy, dhidden, dhead)
+	}
+}
