@@ -1,0 +1,168 @@
+package annotate
+
+import (
+	"strings"
+
+	"caper/sql"
+)
+
+// mutation is one type-preserving change of a correct query (caper.md 1.4.3):
+// new takes the place of old. The changed node is the root cause; where
+// something is deleted, old is the parent of what goes. A nil new deletes the
+// whole clause old.
+type mutation struct {
+	operator string
+	old, new *sql.Node
+}
+
+// operator proposes mutations of one node of a query.
+type operator struct {
+	name    string
+	propose func(q *query, n *sql.Node, propose func(old, new *sql.Node))
+}
+
+// operators lists the operators by the clause that they change.
+var operators = map[sql.Kind][]operator{
+	sql.Projection: {
+		{"select.column", siblingColumn},
+		{"select.table", sameNameElsewhere},
+		{"select.aggregate", swapAggregate},
+		{"select.distinct", toggleDistinct},
+		{"select.arithmetic", changeArithmetic},
+		{"select.case", swapCase},
+		{"select.item", dropItem},
+	},
+	sql.From: {
+		{"from.key", changeJoinKey},
+		{"from.join", changeJoinKind},
+		{"from.table", changeTable},
+	},
+	sql.Where: {
+		{"where.comparison", changeComparison},
+		{"where.bound", shiftBound},
+		{"where.connective", swapConnective},
+		{"where.literal", changeLiteral},
+		{"where.column", siblingColumn},
+		{"where.conjunct", dropConjunct},
+		{"where.clause", dropClause},
+	},
+	sql.GroupBy: {
+		{"group_by.key", siblingColumn},
+		{"group_by.drop", dropKey},
+		{"group_by.clause", dropClause},
+	},
+	sql.Having: {
+		{"having.comparison", changeComparison},
+		{"having.bound", shiftBound},
+		{"having.connective", swapConnective},
+		{"having.literal", changeLiteral},
+		{"having.aggregate", swapAggregate},
+		{"having.clause", dropClause},
+	},
+	sql.OrderBy: {
+		{"order_by.direction", toggleDirection},
+		{"order_by.key", siblingColumn},
+		{"order_by.aggregate", swapAggregate},
+		{"order_by.clause", dropClause},
+	},
+	sql.Limit: {
+		{"limit.count", changeLimit},
+		{"limit.clause", dropClause},
+	},
+	sql.SetOp: {
+		{"setop.operator", changeSetOperator},
+		{"setop.clause", dropClause},
+	},
+}
+
+// mutations enumerates the applicable mutations of q in pre-order of the nodes.
+func (q *query) mutations() []mutation {
+	var all []mutation
+	sql.Walk(q.tree, func(n *sql.Node) bool {
+		clause := n.Clause()
+		if clause == nil {
+			return true
+		}
+		for _, op := range operators[clause.Kind] {
+			op.propose(q, n, func(old, new *sql.Node) {
+				all = append(all, mutation{op.name, old, new})
+			})
+		}
+		return true
+	})
+	return all
+}
+
+// relabelled is a copy of n with another value.
+func relabelled(n *sql.Node, value string) *sql.Node {
+	c := n.Clone()
+	c.Value = value
+	return c
+}
+
+// without is a copy of n that lacks its child i.
+func without(n *sql.Node, i int) *sql.Node {
+	c := n.Clone()
+	c.Children = append(c.Children[:i:i], c.Children[i+1:]...)
+	return c
+}
+
+// replaced copies the tree at n with old changed to new.
+func replaced(n, old, new *sql.Node) *sql.Node {
+	if n == old {
+		return new.Clone()
+	}
+	c := *n
+	c.Parent = nil
+	c.Children = make([]*sql.Node, len(n.Children))
+	for i, child := range n.Children {
+		c.Children[i] = replaced(child, old, new)
+		c.Children[i].Parent = &c
+	}
+	return &c
+}
+
+// siblingColumn puts another column of the same table and type in place of a
+// column.
+func siblingColumn(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
+	if n.Kind != sql.Column {
+		return
+	}
+	for _, sibling := range q.siblings(n) {
+		propose(n, relabelled(n, sibling))
+	}
+}
+
+// dropClause leaves a whole clause out.
+func dropClause(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
+	if n.IsClause() {
+		propose(n, nil)
+	}
+}
+
+// dropKey leaves out one of several children of a clause.
+func dropKey(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
+	if !n.IsClause() || len(n.Children) < 2 {
+		return
+	}
+	for i := range n.Children {
+		propose(n, without(n, i))
+	}
+}
+
+// swaps proposes n with the value that table gives for its own.
+func swaps(table map[string][]string) func(*query, *sql.Node, func(old, new *sql.Node)) {
+	return func(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
+		for _, value := range table[n.Value] {
+			propose(n, relabelled(n, value))
+		}
+	}
+}
+
+// negated toggles the NOT before an operator.
+func negated(value string) string {
+	if bare, ok := strings.CutPrefix(value, "NOT "); ok {
+		return bare
+	}
+	return "NOT " + value
+}

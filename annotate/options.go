@@ -1,0 +1,132 @@
+package annotate
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+)
+
+// Granularity says which clauses are units that can carry a reward of their own
+// (caper.md 1.4.1).
+type Granularity string
+
+const (
+	// Top knows the clauses of the outermost statement only; a sub-query belongs
+	// to the clause that holds it. Every margin is alpha.
+	Top Granularity = "top"
+	// Nested gives every SELECT block its own clauses. A fault in a sub-query
+	// yields a tuple for the inner clause and, with a decayed margin, one for
+	// each clause around it. Flat queries give the same tuples as Top.
+	Nested Granularity = "nested"
+)
+
+// Options are the constants of annotation. DefaultOptions gives each the value
+// of caper.md 1.4.3-1.4.6.
+type Options struct {
+	// Injection and Counterfactual switch the two sources of tuples: mutants of
+	// correct rollouts and repairs of failing ones.
+	Injection, Counterfactual bool
+
+	// Granularity is Nested by default: of the three ways to a continuous margin
+	// that caper.md 1.3 names it is (a); DependencyEdges is (b), Severity is (c).
+	Granularity Granularity
+	// Propagation carries the penalty of v* to the clauses around it. Without it
+	// only the clause that holds v* yields a tuple and every margin is Alpha.
+	Propagation bool
+	// DependencyEdges adds edges from a column to the FROM item that binds it and
+	// from an ORDER BY or HAVING expression to the projection or GROUP BY key it
+	// repeats (caper.md 1.4.5).
+	DependencyEdges bool
+	// Severity scales each margin by its edit cost over SeverityReference,
+	// clipped to [SeverityFloor, 1] (caper.md 1.4.6).
+	Severity          bool
+	SeverityReference float64
+	SeverityFloor     float64
+
+	// Alpha is the penalty of v* and Sigma, in edges, the width of its Gaussian
+	// decay (caper.md 1.4.5).
+	Alpha, Sigma float64
+	// MinReward: a clause reward smaller than this is taken as 0.
+	MinReward float64
+
+	// Inject is M, the most accepted mutants of one rollout, and PerClause the
+	// most that change one clause.
+	Inject, PerClause int
+	// Attempts bounds the mutants of one rollout that are executed.
+	Attempts int
+	// AllowErrorShare is the share of the mutants that raise an error which is
+	// accepted; the others are rejected (caper.md 1.4.3: at most 0.1).
+	AllowErrorShare float64
+
+	// Seed keys the draw of mutants together with the rollout's content.
+	Seed uint64
+	// Workers is the number of rollouts annotated at a time. The output does not
+	// depend on it.
+	Workers int
+	// CacheBytes bounds the results kept for reuse.
+	CacheBytes int
+	// Split names the split of a database; nil puts every tuple in "train".
+	Split func(dbID string) string
+}
+
+// DefaultOptions returns the defaults of caper.md 1.4.
+func DefaultOptions() Options {
+	return Options{
+		Injection:         true,
+		Counterfactual:    true,
+		Granularity:       Nested,
+		Propagation:       true,
+		SeverityReference: 4,
+		SeverityFloor:     0.25,
+		Alpha:             1,
+		Sigma:             2,
+		MinReward:         0.05,
+		Inject:            4,
+		PerClause:         2,
+		Attempts:          24,
+		Workers:           runtime.GOMAXPROCS(0),
+		CacheBytes:        256 << 20,
+	}
+}
+
+// check reports the first option that is out of range.
+func (o Options) check() error {
+	switch {
+	case o.Granularity != Top && o.Granularity != Nested:
+		return fmt.Errorf("annotate: granularity is %q; use %q or %q", o.Granularity, Top, Nested)
+	case !(o.Alpha > 0):
+		return fmt.Errorf("annotate: alpha is %v; it must be positive", o.Alpha)
+	case !(o.Sigma > 0):
+		return fmt.Errorf("annotate: sigma is %v; it must be positive", o.Sigma)
+	case !(o.MinReward >= 0 && o.MinReward < o.Alpha):
+		return fmt.Errorf("annotate: min reward is %v; it must lie in [0, alpha)", o.MinReward)
+	case o.Severity && !(o.SeverityReference > 0 && o.SeverityFloor > 0 && o.SeverityFloor <= 1):
+		return fmt.Errorf("annotate: severity reference %v and floor %v; the reference must be positive and the floor in (0, 1]",
+			o.SeverityReference, o.SeverityFloor)
+	case o.Inject < 0 || o.PerClause < 1 || o.Attempts < 1:
+		return fmt.Errorf("annotate: inject %d, per clause %d, attempts %d; they must be at least 0, 1 and 1",
+			o.Inject, o.PerClause, o.Attempts)
+	case !(o.AllowErrorShare >= 0 && o.AllowErrorShare <= 1):
+		return fmt.Errorf("annotate: share of erroring mutants is %v; it must lie in [0, 1]", o.AllowErrorShare)
+	case o.Workers < 1:
+		return fmt.Errorf("annotate: %d workers; at least one is needed", o.Workers)
+	}
+	return nil
+}
+
+// ParseGranularity reads a granularity's name.
+func ParseGranularity(name string) (Granularity, error) {
+	g := Granularity(strings.ToLower(name))
+	if g != Top && g != Nested {
+		return "", fmt.Errorf("granularity %q is unknown; use %q or %q", name, Top, Nested)
+	}
+	return g, nil
+}
+
+// splitOf names the split of a database.
+func (o Options) splitOf(dbID string) string {
+	if o.Split == nil {
+		return "train"
+	}
+	return o.Split(dbID)
+}

@@ -1,0 +1,143 @@
+package annotate
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"caper/data"
+	"caper/sql"
+)
+
+// fault is what sets a wrong query apart from a correct one that shares its
+// text up to the faulty clause.
+type fault struct {
+	source, operator string
+	// root is v*, a node of the wrong query's tree. Where a whole clause is
+	// missing it is a clause node without text, hung under the block that lacks
+	// it but not among its children.
+	root    *sql.Node
+	missing bool
+}
+
+// preference is a tuple and the number of clauses around its unit.
+type preference struct {
+	data.Tuple
+	depth int
+}
+
+// Sources of tuples.
+const (
+	sourceInjection      = "injection"
+	sourceCounterfactual = "counterfactual"
+)
+
+// missingClause makes the v* of a clause that block lacks at offset.
+func missingClause(kind sql.Kind, block *sql.Node, offset int) *sql.Node {
+	return &sql.Node{Kind: kind, Parent: block, Start: offset, End: offset}
+}
+
+// pairs lists the preferences that a fault gives: one for the clause that holds
+// v* and, where the reward propagates to clauses around it, one for each of
+// them, innermost first. base holds the fields that all share.
+func (o Options) pairs(base data.Tuple, chosen, rejected *statement, f fault) []preference {
+	wrong := rejected.separable(chosen)
+	base.Source, base.Operator = f.source, f.operator
+	base.SQLChosen, base.SQLRejected = chosen.text, rejected.text
+	base.ClauseCount = wrong.topCount
+	base.Root = data.Root{Start: f.root.Start, End: f.root.End, Kind: string(f.root.Kind)}
+
+	holder := -1
+	var tuples []preference
+	if f.missing && (o.Granularity == Nested || wrong.depthOf(f.root.Parent) == 0) {
+		tuples = append(tuples, o.missingPair(base, chosen, wrong, f.root))
+	} else {
+		holder = wrong.holding(f.root)
+	}
+	rewards := o.clauseRewards(wrong, f.root, holder)
+	order := make([]int, 0, len(rewards))
+	for k, r := range rewards {
+		if r < 0 {
+			order = append(order, k)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(wrong.units[b].depth, wrong.units[a].depth) })
+	for _, k := range order {
+		u := wrong.units[k]
+		if len(chosen.text) < u.start || chosen.text[:u.start] != wrong.text[:u.start] {
+			continue // the fault lies ahead of the clause
+		}
+		t := base
+		_, text, node := chosen.at(u.start, u.depth)
+		t.Prefix, t.Chosen, t.Rejected = wrong.text[:u.start], text, wrong.text[u.start:u.end]
+		t.Clause, t.ClauseIndex = string(u.kind), u.top
+		t.RootClause = k == holder
+		tuples = append(tuples, preference{o.priced(t, rewards[k], u.node, node), u.depth})
+	}
+	return slices.DeleteFunc(tuples, func(t preference) bool { return t.Chosen == t.Rejected })
+}
+
+// missingPair is the preference for a clause that the wrong query lacks: what
+// stands in its place is the rejected unit, nothing at the end of the query.
+func (o Options) missingPair(base data.Tuple, chosen, wrong *statement, root *sql.Node) preference {
+	depth := wrong.depthOf(root.Parent)
+	base.Prefix = wrong.text[:root.Start]
+	_, base.Rejected, _ = wrong.at(root.Start, depth)
+	_, text, node := chosen.at(root.Start, depth)
+	base.Chosen, base.Clause = text, string(root.ClauseKind())
+	base.ClauseIndex = wrong.topIndex(root.Start)
+	base.RootClause = true
+	return preference{o.priced(base, -o.Alpha, nil, node), depth}
+}
+
+// priced fills in the reward, the edit cost and the margin.
+func (o Options) priced(t data.Tuple, reward float64, wrong, right *sql.Node) data.Tuple {
+	cost, _ := sql.Distance(wrong, right)
+	t.Reward, t.EditCost = reward, float64(cost)
+	t.Margin = o.margin(reward, t.EditCost)
+	return t
+}
+
+// separable drops the inner units that cannot be told from the clause around
+// them because the correct query has no unit at the same place after the same
+// text. Outermost units always stay.
+func (s *statement) separable(chosen *statement) *statement {
+	shared := commonPrefix(s.text, chosen.text)
+	c := *s
+	c.units = slices.DeleteFunc(slices.Clone(s.units), func(u unit) bool {
+		return u.depth > 0 && (u.start > shared || !slices.ContainsFunc(chosen.units, func(v unit) bool {
+			return v.start == u.start && v.depth == u.depth
+		}))
+	})
+	return &c
+}
+
+// depthOf is the number of clauses around a block.
+func (s *statement) depthOf(block *sql.Node) int {
+	depth := 0
+	for n := block.Parent; n != nil; n = n.Parent {
+		if n.IsClause() {
+			depth++
+		}
+	}
+	return depth
+}
+
+// topIndex is the index of the outermost unit at offset; the number of units at
+// the end of the statement.
+func (s *statement) topIndex(offset int) int {
+	if offset >= len(strings.TrimRight(s.text, spaces+";")) {
+		return s.topCount
+	}
+	return slices.IndexFunc(s.units[:s.topCount], func(u unit) bool { return offset < u.end })
+}
+
+func commonPrefix(a, b string) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}

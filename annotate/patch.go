@@ -1,0 +1,200 @@
+package annotate
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sqlc-dev/meyer/token"
+)
+
+// maxCells bounds the table that compares two token lists; longer clauses are
+// printed anew.
+const maxCells = 1 << 20
+
+// patch rewrites source, the text of a clause, so that it says what after says
+// instead of what before says. Both are Render's print of trees, before that of
+// source's own. Every token of source that stays keeps its bytes and its white
+// space, also the noise that the tree does not hold (INNER, ASC, redundant
+// parentheses); new tokens are dressed in the style.
+//
+// The text is a guess where noise touches the change, so callers parse it again.
+func patch(source, before, after string, s style) string {
+	old, mid := lexemes(source), lexemes(before)
+	next := lexemes(after)
+	if len(old)*len(mid) > maxCells || len(mid)*len(next) > maxCells {
+		return join(s.dress(next))
+	}
+	dressed := s.dress(slices.Clone(next))
+	if len(dressed) != len(next) { // AS left out: compare what is left
+		next = lexemes(join(dressed))
+		dressed = s.dress(slices.Clone(next))
+	}
+	toOld := align(mid, old)   // before -> source
+	toNext := align(mid, next) // before -> after
+	kept := make([]int, len(old))
+	for i := range kept {
+		kept[i] = noise
+	}
+	for m, o := range toOld {
+		if o >= 0 {
+			kept[o] = toNext[m] // index in after, or dropped
+		}
+	}
+	dropNoise(old, kept, len(next))
+	return merge(old, kept, dressed)
+}
+
+// The fate of a token of the source that has no counterpart in the new print.
+const (
+	dropped = -1 // its counterpart in the old print goes
+	noise   = -2 // it has none: the trees do not know it
+)
+
+// dropNoise drops the noise that has lost what it belongs to: INNER its JOIN,
+// OUTER its side, ASC its key unless another takes its place, parentheses all
+// that stands between them.
+func dropNoise(old []lexeme, kept []int, total int) {
+	var open []int
+	for i, l := range old {
+		switch l.Kind {
+		case token.JOIN_KW, token.ASC:
+			belongs := i - 1
+			if strings.EqualFold(l.text, "INNER") {
+				belongs = i + 1
+			}
+			isLost := belongs >= 0 && belongs < len(kept) && kept[belongs] == dropped
+			if kept[i] == noise && isLost && !(l.Kind == token.ASC && isReplaced(kept, i, total)) {
+				kept[i] = dropped
+			}
+		case token.LP:
+			open = append(open, i)
+		case token.RP:
+			if len(open) == 0 {
+				continue
+			}
+			o := open[len(open)-1]
+			open = open[:len(open)-1]
+			stays := slices.ContainsFunc(kept[o+1:i], func(k int) bool { return k != dropped })
+			if kept[o] == noise && kept[i] == noise && !stays {
+				kept[o], kept[i] = dropped, dropped
+			}
+		}
+	}
+}
+
+// isReplaced reports that new tokens stand between the tokens that stay before
+// and after token i of the source.
+func isReplaced(kept []int, i, total int) bool {
+	before := -1
+	for _, k := range kept[:i] {
+		before = max(before, k)
+	}
+	return nextKept(kept, i, total)-before > 1
+}
+
+// nextKept is the place in the new print of the first token after i that stays.
+func nextKept(kept []int, i, total int) int {
+	for _, k := range kept[i+1:] {
+		if k >= 0 {
+			return k
+		}
+	}
+	return total
+}
+
+// merge lays out the tokens that stay, in the order of the source, and before
+// each the new tokens that precede it in the new print. What follows a dropped
+// run takes over the run's gap; a new word takes the place of a noise word
+// (LEFT that of INNER, DESC that of ASC).
+func merge(old []lexeme, kept []int, dressed []lexeme) string {
+	var out []lexeme
+	laid := 0 // new tokens laid out or passed
+	var run *lexeme
+	noiseLast := false
+	put := func(l lexeme, isNoise bool) {
+		if run != nil {
+			l.gap, run = run.gap, nil
+		}
+		out, noiseLast = append(out, l), isNoise
+	}
+	insert := func(until int) {
+		for ; laid < until; laid++ {
+			if noiseLast && out[len(out)-1].isWord() && dressed[laid].isWord() {
+				out[len(out)-1].text, noiseLast = dressed[laid].text, false
+				continue
+			}
+			put(dressed[laid], false)
+		}
+	}
+	for i, l := range old {
+		switch k := kept[i]; k {
+		case dropped:
+			if run == nil {
+				run = &old[i]
+			}
+		case noise:
+			if l.Kind == token.ASC && run != nil { // it follows the new key
+				insert(nextKept(kept, i, len(dressed)))
+			}
+			put(l, true)
+		default:
+			insert(k)
+			put(l, false)
+			laid = k + 1
+		}
+	}
+	insert(len(dressed))
+	return join(out)
+}
+
+// join writes tokens with their gaps; words that would run together get a space.
+func join(list []lexeme) string {
+	var b strings.Builder
+	for i, l := range list {
+		gap := l.gap
+		switch {
+		case i == 0:
+			gap = ""
+		case gap == "" && l.isWord() && list[i-1].isWord():
+			gap = " "
+		}
+		b.WriteString(gap)
+		b.WriteString(l.text)
+	}
+	return b.String()
+}
+
+// align maps each token of a to the token of b that is its partner in a longest
+// common subsequence, or to dropped.
+func align(a, b []lexeme) []int {
+	partner := make([]int, len(a))
+	head := 0
+	for head < len(a) && head < len(b) && a[head].same(b[head]) {
+		partner[head] = head
+		head++
+	}
+	width := len(b) - head + 1
+	length := make([]int32, (len(a)-head+1)*width)
+	for i := len(a) - 1; i >= head; i-- {
+		for j := len(b) - 1; j >= head; j-- {
+			at := (i-head)*width + j - head
+			if a[i].same(b[j]) {
+				length[at] = length[at+width+1] + 1
+			} else {
+				length[at] = max(length[at+width], length[at+1])
+			}
+		}
+	}
+	j := head
+	for i := head; i < len(a); i++ {
+		partner[i] = dropped
+		for j < len(b) && length[(i-head)*width+j-head] == length[(i-head)*width+j-head+1] {
+			j++ // a[i..] loses nothing when b[j] is passed over
+		}
+		if j < len(b) && a[i].same(b[j]) && length[(i-head)*width+j-head] == length[(i-head+1)*width+j-head+1]+1 {
+			partner[i] = j
+			j++
+		}
+	}
+	return partner
+}

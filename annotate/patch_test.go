@@ -1,0 +1,47 @@
+package annotate
+
+import (
+	"testing"
+
+	"caper/sql"
+)
+
+// TestPatchKeepsStyle rewrites one clause of a query towards another and expects
+// the changed words alone to change, in the query's own style.
+func TestPatchKeepsStyle(t *testing.T) {
+	for _, c := range []struct{ wrong, gold, want string }{
+		{"select a from t where b=1", "SELECT a FROM t WHERE b != 1", "select a from t where b!=1"},
+		{"SELECT a FROM t WHERE b <> 1 AND c = 2", "SELECT a FROM t WHERE b != 1 AND c != 2", "SELECT a FROM t WHERE b <> 1 AND c <> 2"},
+		{"select a  from t", "SELECT DISTINCT a FROM t", "select distinct a  from t"},
+		{"SELECT count( a ) FROM t", "SELECT COUNT(DISTINCT a) FROM t", "SELECT count(DISTINCT a ) FROM t"},
+		{"SELECT count(DISTINCT a) FROM t", "SELECT count(a) FROM t", "SELECT count(a) FROM t"},
+		{"SELECT a FROM t INNER JOIN u ON t.x = u.x", "SELECT a FROM t LEFT JOIN u ON t.x = u.x", "SELECT a FROM t LEFT JOIN u ON t.x = u.x"},
+		{"SELECT a FROM t INNER JOIN u ON t.x = u.x", "SELECT a FROM t JOIN u ON t.x = u.y", "SELECT a FROM t INNER JOIN u ON t.x = u.y"},
+		{"SELECT a FROM t ORDER BY a ASC", "SELECT a FROM t ORDER BY a DESC", "SELECT a FROM t ORDER BY a DESC"},
+		{"SELECT a FROM t ORDER BY a ASC", "SELECT a FROM t ORDER BY b", "SELECT a FROM t ORDER BY b ASC"},
+		{"SELECT a FROM t WHERE (b = 1) AND (c = 2)", "SELECT a FROM t WHERE c = 2", "SELECT a FROM t WHERE (c = 2)"},
+		{"SELECT a FROM t WHERE (b = 1) AND (c = 2)", "SELECT a FROM t WHERE b = 1 AND c > 2", "SELECT a FROM t WHERE (b = 1) AND (c > 2)"},
+		{`SELECT a FROM t WHERE b = "x"`, "SELECT a FROM t WHERE b = 'y z'", `SELECT a FROM t WHERE b = "y z"`},
+		{"SELECT a\nFROM t\nWHERE b = 1\n  AND c = 2", "SELECT a FROM t WHERE b = 1", "SELECT a\nFROM t\nWHERE b = 1"},
+		{"select a from t as t1 join u as t2 on t1.x = t2.x", "SELECT a FROM t AS t1", "select a from t as t1"},
+	} {
+		wrong, gold := statementOf(t, c.wrong, Top), statementOf(t, c.gold, Top)
+		r := newRepair(wrong, gold)
+		got := r.from(0)
+		if got != c.want {
+			t.Errorf("%s\n towards %s\n gives   %s\n want    %s", c.wrong, c.gold, got, c.want)
+		}
+		if s := statementOf(t, got, Top); !sql.Equal(s.tree, renameLike(gold.tree, wrong.tree)) && c.wrong[len(c.wrong)-1] != '"' {
+			t.Errorf("%s reads otherwise than %s", got, c.gold)
+		}
+	}
+}
+
+func statementOf(t *testing.T, text string, g Granularity) *statement {
+	t.Helper()
+	s, ok := parse(text, nil, g)
+	if !ok {
+		t.Fatalf("cannot parse %q", text)
+	}
+	return s
+}

@@ -1,0 +1,60 @@
+package annotate
+
+import (
+	"math"
+
+	"caper/sql"
+)
+
+// The reward of a node is the Gaussian decay of the root cause's penalty with
+// the distance to it (caper.md 1.4.5):
+//
+//	r(v) = -alpha exp(-d(v, v*)^2 / (2 sigma^2))   v is v* or above it
+//	r(v) = 0                                       otherwise
+//	R_k  = min over the nodes v of clause k of r(v)
+
+// decay is the reward at distance d from the root cause.
+func (o Options) decay(d int) float64 {
+	return -o.Alpha * math.Exp(-float64(d*d)/(2*o.Sigma*o.Sigma))
+}
+
+// clauseRewards returns R_k of every unit of s for the root cause v*, which lies
+// in unit holder. A missing clause's v* has no unit: holder is -1. Blocks and
+// wrappers score no clause. Without propagation only the holder is penalised.
+func (o Options) clauseRewards(s *statement, root *sql.Node, holder int) []float64 {
+	rewards := make([]float64, len(s.units))
+	if holder >= 0 {
+		rewards[holder] = -o.Alpha
+	}
+	if !o.Propagation {
+		return rewards
+	}
+	var edges []sql.Dependency
+	if o.DependencyEdges {
+		edges = sql.Dependencies(s.tree, sql.Resolve(s.tree, s.schema))
+	}
+	for _, v := range sql.Upward(root, edges) {
+		if isBareBlock(v.Node) || v.Node.IsCondensed() {
+			continue
+		}
+		if k := s.holding(v.Node); k >= 0 {
+			rewards[k] = min(rewards[k], o.decay(v.Distance))
+		}
+	}
+	for k, r := range rewards {
+		if -r < o.MinReward {
+			rewards[k] = 0
+		}
+	}
+	return rewards
+}
+
+// margin turns a clause reward into delta_k (caper.md 1.4.6). The correct unit's
+// reward is 0, so delta_k = -R_k, times the severity where that is switched on.
+func (o Options) margin(reward, editCost float64) float64 {
+	delta := -reward
+	if o.Severity {
+		delta *= min(max(editCost/o.SeverityReference, o.SeverityFloor), 1)
+	}
+	return delta
+}

@@ -1,0 +1,242 @@
+package annotate
+
+import (
+	"slices"
+	"strings"
+
+	"caper/sql"
+)
+
+// repair is a wrong query beside gold, cut into aligned clauses, and a writer of
+// mixtures of the two.
+type repair struct {
+	wrong, gold *statement
+	slots       []slot
+	// trimmed is the wrong query's text up to its last clause's end.
+	trimmed string
+	style   style
+	// renamed is gold's tree under the prediction's aliases.
+	renamed []*sql.Node
+	// gap is the white space that the prediction puts between clauses.
+	gap   string
+	texts map[int]string
+}
+
+// slot aligns a clause of the wrong query with one of gold, each given as the
+// index of an outermost unit; -1 where there is none.
+type slot struct {
+	kind        sql.ClauseKind
+	wrong, gold int
+}
+
+const spaces = " \t\r\n\f"
+
+// newRepair aligns two statements by clause kind; set operations are aligned in
+// order.
+func newRepair(wrong, gold *statement) *repair {
+	r := &repair{
+		wrong:   wrong,
+		gold:    gold,
+		trimmed: strings.TrimRight(wrong.text, spaces+";"),
+		style:   styleOf(wrong.text),
+		renamed: sql.ClauseNodes(renameLike(gold.tree, wrong.tree)),
+		gap:     " ",
+		texts:   make(map[int]string),
+	}
+	if first := wrong.units[0]; wrong.topCount > 1 {
+		core := strings.TrimRight(wrong.text[:first.end], spaces)
+		r.gap = wrong.text[len(core):first.end]
+	}
+	r.slots = alignClauses(wrong, gold)
+	return r
+}
+
+// alignClauses pairs the clauses of two statements in canonical order.
+func alignClauses(wrong, gold *statement) []slot {
+	var kinds []sql.ClauseKind
+	for _, s := range [2]*statement{wrong, gold} {
+		for _, u := range s.units[:s.topCount] {
+			if !slices.Contains(kinds, u.kind) {
+				kinds = append(kinds, u.kind)
+			}
+		}
+	}
+	slices.SortFunc(kinds, func(a, b sql.ClauseKind) int { return a.Rank() - b.Rank() })
+	var slots []slot
+	for _, kind := range kinds {
+		w, g := wrong.ofKind(kind), gold.ofKind(kind)
+		for i := range max(len(w), len(g)) {
+			s := slot{kind, -1, -1}
+			if i < len(w) {
+				s.wrong = w[i]
+			}
+			if i < len(g) {
+				s.gold = g[i]
+			}
+			slots = append(slots, s)
+		}
+	}
+	return slots
+}
+
+// ofKind lists the outermost units of a kind.
+func (s *statement) ofKind(kind sql.ClauseKind) []int {
+	var found []int
+	for i, u := range s.units[:s.topCount] {
+		if u.kind == kind {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+// divergent lists the slots whose clauses differ in canonical form.
+func (r *repair) divergent() []int {
+	var list []int
+	for k, s := range r.slots {
+		if s.wrong < 0 || s.gold < 0 || !sql.Equal(r.wrong.canonicalClause(s.wrong), r.gold.canonicalClause(s.gold)) {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// canonicalClause is the canonical form of outermost unit i, nil where the
+// canonical statement has no such clause.
+func (s *statement) canonicalClause(i int) *sql.Node {
+	if s.canonical == nil {
+		s.canonical = sql.ClauseNodes(sql.Canonical(s.tree, s.schema))
+	}
+	if i >= len(s.canonical) || len(s.canonical) != s.topCount {
+		return nil
+	}
+	return s.canonical[i]
+}
+
+// starts lists the slots from which gold may complete the wrong query, in the
+// order of trial: the divergent ones, then those before the first of them, last
+// first, because a prefix that says the same may still not fit gold's clauses
+// (a bare column that a further table makes ambiguous).
+func (r *repair) starts(divergent []int) []int {
+	list := slices.Clone(divergent)
+	for k := divergent[0] - 1; k >= 0; k-- {
+		list = append(list, k)
+	}
+	return list
+}
+
+// only is the wrong query with nothing but slot k repaired.
+func (r *repair) only(k int) string {
+	return r.compose(func(i int) bool { return i == k })
+}
+
+// from is the wrong query up to slot k, and gold from there on.
+func (r *repair) from(k int) string {
+	return r.compose(func(i int) bool { return i >= k })
+}
+
+// compose writes the query that takes the slots which fromGold selects from gold
+// and the others from the wrong query.
+func (r *repair) compose(fromGold func(slot int) bool) string {
+	var b strings.Builder
+	pending := "" // white space before the next clause
+	last := -1
+	for k, s := range r.slots {
+		take := fromGold(k)
+		text := r.goldText(k)
+		if !take {
+			text = r.wrongText(k)
+		}
+		if text == "" {
+			continue
+		}
+		last = k
+		b.WriteString(pending)
+		b.WriteString(text)
+		pending = r.gap
+		if s.wrong >= 0 {
+			u := r.wrong.units[s.wrong]
+			if core := strings.TrimRight(r.wrong.text[u.start:u.end], spaces); u.end < len(r.trimmed) {
+				pending = r.wrong.text[u.start+len(core) : u.end]
+			}
+		}
+	}
+	if r.endsEarly(last) {
+		return b.String() + pending // the clause too many stood here
+	}
+	return b.String() + r.wrong.text[len(r.trimmed):]
+}
+
+// endsEarly reports that the wrong query goes on after slot last.
+func (r *repair) endsEarly(last int) bool {
+	return last >= 0 && r.slots[last].wrong >= 0 && r.slots[last].wrong < r.wrong.topCount-1
+}
+
+// wrongText is the wrong query's clause in slot k, without the white space
+// behind it.
+func (r *repair) wrongText(k int) string {
+	s := r.slots[k]
+	if s.wrong < 0 {
+		return ""
+	}
+	u := r.wrong.units[s.wrong]
+	return strings.TrimRight(r.trimmed[u.start:min(u.end, len(r.trimmed))], spaces)
+}
+
+// goldText is gold's clause in slot k in the prediction's aliases and style;
+// words that the prediction has already keep its bytes.
+func (r *repair) goldText(k int) string {
+	s := r.slots[k]
+	if s.gold < 0 {
+		return ""
+	}
+	if text, done := r.texts[k]; done {
+		return text
+	}
+	want := r.renamed[s.gold]
+	after := sql.Render(want)
+	text := join(r.style.dress(lexemes(after)))
+	if s.wrong >= 0 {
+		u := r.wrong.units[s.wrong]
+		before := sql.Render(u.node)
+		lead := r.wrong.text[u.start:u.node.Start]
+		patched := patch(u.node.Text(r.wrong.text), before, after, r.style)
+		if r.says(k, patched, want) {
+			text = patched
+		}
+		text = lead + text
+	}
+	r.texts[k] = text
+	return text
+}
+
+// says reports that text, put in the place of slot k's clause, reads as the
+// clause want.
+func (r *repair) says(k int, text string, want *sql.Node) bool {
+	u := r.wrong.units[r.slots[k].wrong]
+	s, ok := parse(r.wrong.text[:u.node.Start]+text+r.wrong.text[u.node.End:], nil, Top)
+	return ok && s.topCount == r.wrong.topCount && sql.Equal(s.units[r.slots[k].wrong].node, want)
+}
+
+// offset is where slot k's clause starts in the wrong query, or would start.
+func (r *repair) offset(k int) int {
+	for _, s := range r.slots[k:] {
+		if s.wrong >= 0 {
+			return r.wrong.units[s.wrong].start
+		}
+	}
+	return len(r.trimmed)
+}
+
+// indexInRepair is the index of slot k's clause among the units of the repaired
+// query: only slot k is gold's, or all from k on. Ahead of k all are the
+// prediction's.
+func (r *repair) indexInRepair(k int) int {
+	index := 0
+	for _, s := range r.slots[:k] {
+		if s.wrong >= 0 {
+			index++
+		}
+	}
+	return index
+}

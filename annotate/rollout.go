@@ -1,0 +1,172 @@
+package annotate
+
+import (
+	"context"
+	"strings"
+
+	"caper/data"
+	"caper/sql"
+	"caper/sqlexec"
+
+	"github.com/sqlc-dev/meyer/lexer"
+	"github.com/sqlc-dev/meyer/token"
+)
+
+// outcome is what one rollout gave.
+type outcome struct {
+	tuples []preference
+	// reason says why there are no tuples, "" where there are some.
+	reason   Reason
+	verdict  verdict
+	cut      bool
+	tried    int
+	mutants  int
+	rejected map[Reason]int
+	runs     int
+}
+
+// verdict is what execution says of a rollout.
+type verdict int
+
+const (
+	unjudged verdict = iota
+	correct
+	failing
+)
+
+// reject counts a rejected mutant.
+func (out *outcome) reject(r Reason) {
+	if out.rejected == nil {
+		out.rejected = make(map[Reason]int)
+	}
+	out.rejected[r]++
+}
+
+// annotator holds what all rollouts share.
+type annotator struct {
+	Options
+	bench *data.Benchmark
+	cache *sqlexec.Cache
+}
+
+// rollout annotates one rollout: mutants where it is correct, a repair where it
+// is not. The error is never the rollout's fault.
+func (a *annotator) rollout(ctx context.Context, r data.Rollout) (*outcome, error) {
+	out := &outcome{}
+	if strings.TrimSpace(r.SQL) == "" {
+		out.reason = NoQuery
+		return out, nil
+	}
+	database, err := a.bench.Database(r.DBID)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := database.Schema()
+	if err != nil {
+		return nil, err
+	}
+	e := &executor{database: database, cache: a.cache, rule: a.bench.Rule(), gold: r.Gold}
+	defer func() { out.runs = e.runs }()
+	e.expected, err = e.judged(ctx, r.Gold)
+	if err != nil {
+		cause, failed := failure(err)
+		if !failed {
+			return nil, err
+		}
+		out.reason = GoldError
+		if cause == sqlexec.Timeout {
+			out.reason = GoldTimeout
+		}
+		return out, nil
+	}
+	isCorrect, err := e.correct(ctx, r.SQL)
+	if err != nil {
+		return nil, err
+	}
+	out.verdict = failing
+	if isCorrect {
+		out.verdict = correct
+	}
+	return out, a.label(ctx, r, schema, e, out)
+}
+
+// label makes the tuples of a judged rollout.
+func (a *annotator) label(ctx context.Context, r data.Rollout, schema *sql.Schema, e *executor, out *outcome) error {
+	if out.verdict == correct && !a.Injection || out.verdict == failing && !a.Counterfactual {
+		return nil
+	}
+	own, ok := a.readable(r.SQL, schema, out)
+	if !ok {
+		out.reason = NoParse
+		return nil
+	}
+	base, err := a.base(r)
+	if err != nil {
+		return err
+	}
+	if out.verdict == correct {
+		out.tuples, err = a.inject(ctx, base, own, e, out)
+		if err == nil && len(out.tuples) == 0 {
+			out.reason = NoMutant
+		}
+		return err
+	}
+	if out.cut {
+		ok, err := e.correct(ctx, own.text)
+		if err != nil || ok {
+			out.reason = RunOn
+			return err
+		}
+	}
+	gold, ok := parse(r.Gold, schema, Top)
+	if !ok {
+		out.reason = GoldNoParse
+		return nil
+	}
+	out.tuples, err = a.intervene(ctx, base, own, gold, e, out)
+	return err
+}
+
+// readable parses a rollout's text. Where it is no single statement, what runs
+// on after the first statement or from a comment on is cut.
+func (a *annotator) readable(text string, schema *sql.Schema, out *outcome) (*statement, bool) {
+	if s, ok := parse(text, schema, a.Granularity); ok {
+		return s, true
+	}
+	out.cut = true
+	clauses := sql.Clauses(text)
+	ends := []int{len(text)}
+	if len(clauses) > 0 {
+		ends[0] = clauses[len(clauses)-1].End
+	}
+	_, trivia := lexer.LexFile(text)
+	for _, t := range trivia {
+		if t.Kind == token.COMMENT {
+			ends = append(ends, t.Pos)
+			break
+		}
+	}
+	for _, end := range ends {
+		if s, ok := parse(strings.TrimRight(text[:end], spaces), schema, a.Granularity); ok {
+			return s, true
+		}
+	}
+	return nil, false
+}
+
+// base fills in the fields that come from the question.
+func (a *annotator) base(r data.Rollout) (data.Tuple, error) {
+	t := data.Tuple{
+		Dataset:    r.Dataset,
+		QuestionID: r.QuestionID,
+		DBID:       r.DBID,
+		Question:   r.Question,
+		Evidence:   r.Evidence,
+		Split:      a.splitOf(r.DBID),
+	}
+	var err error
+	t.Prompt, err = a.bench.Prompt(data.Question{
+		Dataset: r.Dataset, ID: r.QuestionID, DBID: r.DBID, Question: r.Question, Evidence: r.Evidence,
+	})
+	return t, err
+}
