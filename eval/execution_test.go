@@ -1,0 +1,161 @@
+package eval
+
+import (
+	"context"
+	"database/sql/driver"
+	"encoding/json"
+	"errors"
+	"iter"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mattn/go-sqlite3"
+
+	"caper/data"
+	"caper/sqlexec"
+)
+
+// shop is a benchmark of one database.
+type shop struct{ db *sqlexec.Database }
+
+func (s shop) Database(dbID string) (*sqlexec.Database, error) {
+	if dbID != "shop" {
+		return nil, errors.New("no database " + dbID)
+	}
+	return s.db, nil
+}
+
+// openShop writes and opens a small database with a short time limit.
+func openShop(t *testing.T) shop {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "shop.sqlite")
+	connection, err := (&sqlite3.SQLiteDriver{}).Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = connection.(driver.ExecerContext).ExecContext(context.Background(),
+		"CREATE TABLE item (name TEXT, price INT); INSERT INTO item VALUES ('pen', 2), ('ink', 5), ('cap', 2)", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := connection.Close(); err != nil {
+		t.Fatal(err)
+	}
+	limits := sqlexec.DefaultLimits()
+	limits.Timeout = 300 * time.Millisecond
+	db, err := sqlexec.Open(path, limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return shop{db}
+}
+
+const endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT count(*) FROM n"
+
+// executionCases are candidates with the verdicts of the rules bird and strict.
+var executionCases = []struct {
+	db, gold, sql string
+	bird, strict  Verdict
+}{
+	{"shop", "SELECT name FROM item WHERE price = 2", "SELECT name FROM item WHERE price < 3", Correct, Correct},
+	{"shop", "SELECT name FROM item WHERE price = 2", "SELECT name FROM item", Wrong, Wrong},
+	{"shop", "SELECT price FROM item", "SELECT DISTINCT price FROM item", Correct, Wrong},
+	{"shop", "SELECT name FROM item", "SELECT nome FROM item", Failed, Failed},
+	{"shop", "SELECT name FROM item", "SELECT name FROM", Failed, Failed},
+	{"shop", "SELECT name FROM item", "", Failed, Failed},
+	{"shop", "SELECT name FROM item", endless, TimedOut, TimedOut},
+	{"shop", "SELECT nome FROM item", "SELECT name FROM item", GoldFailed, GoldFailed},
+	{"shop", endless, "SELECT name FROM item", GoldTimeout, GoldTimeout},
+	{"none", "SELECT 1", "SELECT 1", GoldFailed, GoldFailed},
+}
+
+// candidates repeats the cases, numbered.
+func candidates(times int) iter.Seq2[data.Rollout, error] {
+	return func(yield func(data.Rollout, error) bool) {
+		for i := range times * len(executionCases) {
+			c := executionCases[i%len(executionCases)]
+			r := data.Rollout{QuestionID: data.IndexID(i), DBID: c.db, Gold: c.gold, SQL: c.sql, Sample: i}
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+func TestExecute(t *testing.T) {
+	databases := openShop(t)
+	for _, workers := range []int{1, 3} {
+		var summary ExecutionSummary
+		options := ExecutionOptions{Rule: sqlexec.Bird, Workers: workers}
+		err := Execute(context.Background(), databases, candidates(4), options, func(j Judged) error {
+			c := executionCases[summary.Count%len(executionCases)]
+			if j.Sample != summary.Count || j.Verdict != c.bird || j.Strict != c.strict {
+				t.Errorf("%d workers: candidate %d is %s, strict %s; want number %d, %s, %s",
+					workers, j.Sample, j.Verdict, j.Strict, summary.Count, c.bird, c.strict)
+			}
+			if (j.Message == "") != (j.Verdict == Correct || j.Verdict == Wrong) {
+				t.Errorf("%s with message %q", j.Verdict, j.Message)
+			}
+			summary.Add(j)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if summary.Count != 40 || summary.Accuracy != 0.2 || summary.Disagree != 4 || summary.Verdicts[Failed] != 12 {
+			t.Errorf("summary %+v", summary)
+		}
+	}
+}
+
+func TestExecuteStops(t *testing.T) {
+	databases := openShop(t)
+	options := ExecutionOptions{Rule: sqlexec.Bird, Workers: 2}
+	broken := errors.New("line 3 is broken")
+	failing := func(yield func(data.Rollout, error) bool) {
+		for r := range candidates(1) {
+			if !yield(r, nil) {
+				return
+			}
+			if r.Sample == 2 {
+				yield(data.Rollout{}, broken)
+				return
+			}
+		}
+	}
+	seen := 0
+	err := Execute(context.Background(), databases, failing, options, func(Judged) error { seen++; return nil })
+	if !errors.Is(err, broken) || seen != 3 {
+		t.Errorf("broken input: %v after %d candidates", err, seen)
+	}
+	full := errors.New("disk is full")
+	if err := Execute(context.Background(), databases, candidates(100), options, func(Judged) error { return full }); !errors.Is(err, full) {
+		t.Errorf("full disk: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	err = Execute(ctx, databases, candidates(100), options, func(Judged) error { cancel(); return nil })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func TestJudgedLine(t *testing.T) {
+	shared := data.Extra{"temperature": json.RawMessage("0.7")}
+	j := Judged{Rollout: data.Rollout{Extra: shared}, Verdict: TimedOut, Message: `too "slow"`, Strict: TimedOut}
+	line := j.Line()
+	if len(shared) != 1 {
+		t.Error("the candidate's own fields changed")
+	}
+	var got []string
+	for field, value := range line.Extra {
+		got = append(got, field+"="+string(value))
+	}
+	slices.Sort(got)
+	want := []string{`message="too \"slow\""`, `strict_verdict="timeout"`, "temperature=0.7", `verdict="timeout"`}
+	if !slices.Equal(got, want) {
+		t.Errorf("fields %q, want %q", got, want)
+	}
+}
