@@ -12,7 +12,7 @@ import (
 // compared (caper.md 1.4.2): equal trees mean the same, whatever aliases, case,
 // quotes or order of operands they were written with.
 //
-//   - Names are in lower case. A column is qualified with its source's Instance
+//   - Names are in lower case. "T.*" of the only source is "*". A column is qualified with its source's Instance
 //     where that is known, with one "^" before it for each block it stands
 //     further out; a column of a sub-query or common table takes the name of
 //     what it stands for, so no alias is left. Aliases and column lists vanish.
@@ -143,6 +143,9 @@ func (c *canonicaliser) column(n *Node) *Node {
 		return c.substitute(n, b.Expr)
 	}
 	out := stand(n, n.Kind, strings.ToLower(n.Value))
+	if n.Kind == Star && b.Meaning == MeansColumn && len(c.Scope(n.Block()).Sources) == 1 {
+		return out // all columns of the only source are all columns
+	}
 	out.Qualifier = strings.ToLower(n.Qualifier)
 	if b.Meaning == MeansColumn {
 		out.Qualifier = strings.Repeat("^", b.Level) + b.Source.Instance

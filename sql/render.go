@@ -209,15 +209,15 @@ func (p *printer) windowBody(base string, parts []*Node) {
 	p.list(parts, " ")
 }
 
-// quoteName puts a name in double quotes unless SQLite reads it bare as the
-// same name: it must look like an identifier and be no keyword that could be
-// taken for one.
+// quoteName puts a name in back quotes unless SQLite reads it bare as the same
+// name: it must look like an identifier and be no keyword. Double quotes would
+// do as well but for columns that do not exist, which they turn into strings.
 func quoteName(name string) string {
 	isConstant := strings.EqualFold(name, "true") || strings.EqualFold(name, "false")
 	if isBareName(name) && token.Lookup(name) == token.ID && !isConstant {
 		return name
 	}
-	return quoted(name, `"`)
+	return quoted(name, "`")
 }
 
 // callName is quoteName for the name of a function, where an open parenthesis
