@@ -1,0 +1,80 @@
+// Command caper turns sampled SQL into clause-level preferences, trains reward
+// models on them, and measures the result. Run it without arguments for the list
+// of commands; each has --help with an example.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// commands is the command line: one field a command, one file a command.
+type commands struct {
+	Demo     demoCommand     `cmd:"" help:"The whole idea on built-in data: benchmark, rollouts, tuples, a trained Clause-PRM, a report."`
+	Sample   sampleCommand   `cmd:"" help:"Write the built-in sample benchmark and simulated rollouts for it."`
+	Annotate annotateCommand `cmd:"" help:"Turn rollouts into clause-level preference tuples, by executing queries."`
+	Train    struct {
+		PRM trainPRMCommand `cmd:"" name:"prm" help:"Train a Clause-PRM on preference tuples."`
+	} `cmd:"" help:"Train a model."`
+	Localize localizeCommand `cmd:"" help:"Find the faulty clause of failed queries with a Clause-PRM, and measure it."`
+	Report   reportCommand   `cmd:"" help:"Write a self-contained HTML report of a run."`
+	Score    scoreCommand    `cmd:"" help:"Score every clause of candidate queries."`
+	Eval     struct {
+		EX evalEXCommand `cmd:"" name:"ex" help:"Execution accuracy of predictions."`
+	} `cmd:"" help:"Measure predictions as the official evaluators do."`
+	Exec     execCommand     `cmd:"" help:"Run one query read-only, under limits."`
+	Tokenize tokenizeCommand `cmd:"" help:"Text to token ids and back."`
+	Inspect  inspectCommand  `cmd:"" help:"Show what is in a tuple file, a safetensors file or a model folder."`
+}
+
+// Exit statuses (design: 0 done, 1 failed, 2 wrong use).
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// usageError is a wrong use of a command that only its Run can notice.
+type usageError struct{ error }
+
+func main() {
+	os.Exit(run(os.Args[1:]))
+}
+
+func run(arguments []string) int {
+	var c commands
+	parser, err := kong.New(&c, kong.Name("caper"), kong.UsageOnError(),
+		kong.Description("Clause-level process supervision for text-to-SQL."),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}))
+	if err != nil {
+		panic(err) // the struct above is wrong
+	}
+	if len(arguments) == 0 {
+		arguments = []string{"--help"}
+	}
+	words, err := parser.Parse(arguments)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "caper: %v\n", err)
+		return exitUsage
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	words.BindTo(ctx, (*context.Context)(nil))
+	err = words.Run()
+	var usage usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &usage):
+		fmt.Fprintf(os.Stderr, "caper: %v\n", err)
+		return exitUsage
+	default:
+		fmt.Fprintf(os.Stderr, "caper: %v\n", err)
+		return exitFailed
+	}
+}

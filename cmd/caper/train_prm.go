@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"caper/train"
+)
+
+type trainPRMCommand struct {
+	Config      string   `help:"TOML file; see configs/." type:"path" placeholder:"FILE"`
+	Overrides   []string `arg:"" optional:"" help:"section.key=value, over the file: train.tuples=F train.out=DIR train.lr=1e-3"`
+	PrintConfig bool     `help:"Print the resolved configuration and stop."`
+	Resume      bool     `help:"Go on from the newest checkpoint under train.out."`
+	JSON        bool     `help:"Print the outcome as JSON on stdout."`
+}
+
+func (c *trainPRMCommand) Help() string {
+	return `Example:
+  caper train prm --config configs/prm-tiny.toml train.tuples=tuples.jsonl train.out=runs/tiny train.lr=1e-3
+
+The run folder holds config.toml, metrics.jsonl, checkpoints/step-N and, when done, model/: a folder in Hugging Face layout.`
+}
+
+func (c *trainPRMCommand) Run(ctx context.Context) error {
+	config, err := train.LoadConfig(c.Config, c.Overrides)
+	if err != nil {
+		return usageError{err}
+	}
+	if c.PrintConfig {
+		fmt.Print(config.Text())
+		return nil
+	}
+	outcome, err := trainPRM(ctx, config, c.Resume)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(outcome)
+	}
+	fmt.Fprintf(os.Stderr, "model: %s (%d steps, validation Top-1 %.1f %% at step %d)\n",
+		outcome.ModelDir, outcome.Steps, 100*outcome.BestTop1, outcome.BestStep)
+	return nil
+}
+
+// trainPRM runs a training with its progress on stderr.
+func trainPRM(ctx context.Context, config train.Config, resume bool) (train.Outcome, error) {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	progress, done := train.NewProgress(os.Stderr, log)
+	defer done()
+	return train.PRM(ctx, config, train.Options{Resume: resume, Log: log, Progress: progress})
+}

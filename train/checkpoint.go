@@ -1,0 +1,155 @@
+package train
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// state is what a run needs, beside weights and optimiser moments, to go on as if
+// it had never stopped. Random numbers are keyed by position, so there is no
+// generator to save.
+type state struct {
+	Step  int `json:"step"`  // optimiser steps done
+	Epoch int `json:"epoch"` // epoch under way
+	Next  int `json:"next"`  // questions of it done
+	// Best is the best validation Top-1 so far, at BestStep; Worse counts the
+	// validations since.
+	Best     float64 `json:"best"`
+	BestStep int     `json:"best_step"`
+	Worse    int     `json:"worse"`
+	// Skipped counts non-finite steps, BadRun those in a row.
+	Skipped int `json:"skipped"`
+	BadRun  int `json:"bad_run"`
+	// Config is the resolved configuration; a resumed run must have the same.
+	Config string `json:"config"`
+}
+
+const (
+	checkpointFolder = "checkpoints"
+	stateFile        = "trainer.json"
+	optimizerFile    = "optimizer.safetensors"
+)
+
+// writeCheckpoint writes checkpoints/step-N: everything goes to a temporary
+// folder (each weight file read back by its writer), which only then gets its
+// name. Older checkpoints past keep are removed after that.
+func writeCheckpoint(out string, s state, keep int, write func(dir string) error) error {
+	root := filepath.Join(out, checkpointFolder)
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return err
+	}
+	name := filepath.Join(root, fmt.Sprintf("step-%d", s.Step))
+	err := replaceFolder(name, func(dir string) error {
+		if err := write(dir); err != nil {
+			return err
+		}
+		text, err := json.MarshalIndent(s, "", "  ")
+		if err != nil {
+			return err
+		}
+		return replaceFile(filepath.Join(dir, stateFile), append(text, '\n'))
+	})
+	if err != nil {
+		return fmt.Errorf("checkpoint %s: %w", name, err)
+	}
+	steps, err := checkpointSteps(out)
+	if err != nil {
+		return err
+	}
+	for len(steps) > keep {
+		if err := os.RemoveAll(filepath.Join(root, fmt.Sprintf("step-%d", steps[0]))); err != nil {
+			return err
+		}
+		steps = steps[1:]
+	}
+	return nil
+}
+
+// replaceFolder fills a temporary folder beside path and puts it in path's place.
+// A folder that was there is set aside first and removed last, so that at every
+// moment one of the two is complete.
+func replaceFolder(path string, fill func(dir string) error) error {
+	dir, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return err
+	}
+	if err := fill(dir); err != nil {
+		return err
+	}
+	old := path + ".old"
+	if err := os.RemoveAll(old); err != nil {
+		return err
+	}
+	if err := os.Rename(path, old); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	if err := os.Rename(dir, path); err != nil {
+		return err
+	}
+	return os.RemoveAll(old)
+}
+
+// checkpointSteps lists the complete checkpoints of a run, oldest first.
+func checkpointSteps(out string) ([]int, error) {
+	entries, err := os.ReadDir(filepath.Join(out, checkpointFolder))
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var steps []int
+	for _, e := range entries {
+		number, ok := strings.CutPrefix(e.Name(), "step-")
+		if step, err := strconv.Atoi(number); ok && err == nil {
+			steps = append(steps, step)
+		}
+	}
+	slices.Sort(steps)
+	return steps, nil
+}
+
+// lastCheckpoint returns the folder and state of the newest checkpoint, or "" when
+// the run has none.
+func lastCheckpoint(out string) (string, state, error) {
+	steps, err := checkpointSteps(out)
+	if err != nil || len(steps) == 0 {
+		return "", state{}, err
+	}
+	dir := filepath.Join(out, checkpointFolder, fmt.Sprintf("step-%d", steps[len(steps)-1]))
+	path := filepath.Join(dir, stateFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", state{}, err
+	}
+	var s state
+	if err := json.Unmarshal(text, &s); err != nil {
+		return "", state{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return dir, s, nil
+}
+
+// removeLeftovers deletes the temporary folders of a run that was killed.
+func removeLeftovers(out string) error {
+	for _, pattern := range []string{".*.tmp-*", filepath.Join(checkpointFolder, ".*.tmp-*")} {
+		paths, err := filepath.Glob(filepath.Join(out, pattern))
+		if err != nil {
+			return err
+		}
+		for _, p := range paths {
+			if err := os.RemoveAll(p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

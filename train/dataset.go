@@ -1,0 +1,212 @@
+package train
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"caper/data"
+	"caper/engine"
+	"caper/model"
+	"caper/sql"
+)
+
+// question is all that a run trains on for one prompt: its pairs share the prompt
+// and most of their prefixes, so they go into one packed tree, computed once.
+type question struct {
+	db     string
+	prompt []int32
+	pairs  []pair
+}
+
+// pair is one preference: two continuations of the prompt that end at the scored
+// tokens, and delta, the margin.
+type pair struct {
+	chosen, rejected []int32
+	margin           float64
+}
+
+// tokens returns an upper bound of the packed size: the prompt once, every
+// continuation apart.
+func (q *question) tokens() int {
+	n := len(q.prompt)
+	for _, p := range q.pairs {
+		n += len(p.chosen) + len(p.rejected)
+	}
+	return n
+}
+
+// dataset is the training questions, in the order of their first tuples.
+type dataset struct {
+	questions []question
+	// tooLong counts pairs left out because a sequence passed the length limit.
+	tooLong int
+	pairs   int
+}
+
+// readTuples reads every file of the configuration.
+func readTuples(paths []string) ([]data.Tuple, error) {
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("configuration: train.tuples names no file")
+	}
+	var all []data.Tuple
+	for _, path := range paths {
+		for tuple, err := range data.ReadTuples(path) {
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, tuple)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%v: no tuples", paths)
+	}
+	return all, nil
+}
+
+// holdOut splits tuples by database: a random share of the databases, at least
+// one when the share is above zero, is kept for validation.
+func holdOut(tuples []data.Tuple, share float64, seed uint64) (train, heldOut []data.Tuple, err error) {
+	var names []string
+	for _, t := range tuples {
+		names = append(names, t.DBID)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	count := int(math.Ceil(share * float64(len(names))))
+	if share > 0 && count >= len(names) {
+		return nil, nil, fmt.Errorf("train.holdout_databases = %v of %d databases leaves none to train on", share, len(names))
+	}
+	engine.Random(seed, "holdout", 0, 0).Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	held := map[string]bool{}
+	for _, name := range names[:count] {
+		held[name] = true
+	}
+	for _, t := range tuples {
+		if held[t.DBID] {
+			heldOut = append(heldOut, t)
+		} else {
+			train = append(train, t)
+		}
+	}
+	return train, heldOut, nil
+}
+
+// severityReference returns c_ref, the 75th percentile of the edit costs
+// (caper.md 1.4.6).
+func severityReference(tuples []data.Tuple) float64 {
+	costs := make([]float64, len(tuples))
+	for i, t := range tuples {
+		costs[i] = t.EditCost
+	}
+	slices.Sort(costs)
+	return costs[min(len(costs)-1, len(costs)*3/4)]
+}
+
+// encode groups tuples by prompt, in order of first appearance, and turns them
+// into token sequences.
+func encode(tuples []data.Tuple, layout *model.Layout, c Config) (*dataset, error) {
+	reference := severityReference(tuples)
+	d := &dataset{}
+	byPrompt := map[string]int{}
+	for i := range tuples {
+		t := &tuples[i]
+		n, ok := byPrompt[t.Prompt]
+		if !ok {
+			n = len(d.questions)
+			byPrompt[t.Prompt] = n
+			d.questions = append(d.questions, question{db: t.DBID, prompt: layout.Prompt(nil, t.Prompt)})
+		}
+		q := &d.questions[n]
+		prefix := prefixUnits(t)
+		p := pair{
+			chosen:   continuation(layout, prefix, t.Chosen),
+			rejected: continuation(layout, prefix, t.Rejected),
+			margin:   t.Margin,
+		}
+		if c.Loss.Severity && reference > 0 {
+			p.margin *= min(1, max(0.25, t.EditCost/reference))
+		}
+		if len(q.prompt)+max(len(p.chosen), len(p.rejected)) > c.Train.MaxLength {
+			d.tooLong++
+			continue
+		}
+		q.pairs = append(q.pairs, p)
+		d.pairs++
+	}
+	d.questions = slices.DeleteFunc(d.questions, func(q question) bool { return len(q.pairs) == 0 })
+	if len(d.questions) == 0 {
+		return nil, fmt.Errorf("no pair fits train.max_length = %d tokens", c.Train.MaxLength)
+	}
+	return d, nil
+}
+
+// continuation returns the tokens that follow the prompt, up to the one at which
+// the clause is scored. An empty clause is the END unit.
+func continuation(layout *model.Layout, prefix []string, clause string) []int32 {
+	var s model.Sequence
+	for _, unit := range prefix {
+		layout.Clause(&s, unit)
+	}
+	if clause == "" {
+		layout.End(&s)
+	} else {
+		layout.Clause(&s, clause)
+	}
+	return s.Tokens
+}
+
+// prefixUnits cuts a tuple's prefix into its clause units.
+func prefixUnits(t *data.Tuple) []string {
+	var units []string
+	for _, c := range sql.Clauses(t.SQLRejected) {
+		if c.Start >= len(t.Prefix) {
+			break
+		}
+		units = append(units, t.SQLRejected[c.Start:min(c.End, len(t.Prefix))])
+	}
+	return units
+}
+
+// microBatch is a packed forest of whole questions and the pairs of rows whose
+// scores it compares.
+type microBatch struct {
+	tree      engine.Tree
+	sequences [][]int32
+	rows      []int32 // row of each sequence's last token: chosen, rejected, chosen, ...
+	margins   []float64
+	unpacked  int
+}
+
+// pack lays questions out as one forest, reusing the memory of the last one.
+func (b *microBatch) pack(questions []*question) {
+	b.tree.Reset()
+	b.sequences, b.rows, b.margins, b.unpacked = b.sequences[:0], b.rows[:0], b.margins[:0], 0
+	for _, q := range questions {
+		for _, p := range q.pairs {
+			b.sequences = append(b.sequences, slices.Concat(q.prompt, p.chosen), slices.Concat(q.prompt, p.rejected))
+			b.margins = append(b.margins, p.margin)
+		}
+	}
+	for _, path := range b.tree.Pack(b.sequences) {
+		b.rows = append(b.rows, path[len(path)-1])
+		b.unpacked += len(path)
+	}
+}
+
+// split cuts a batch of questions into micro-batches of at most budget tokens; a
+// question that alone passes it gets one of its own.
+func split(questions []*question, budget int) [][]*question {
+	var parts [][]*question
+	tokens := 0
+	for _, q := range questions {
+		n := q.tokens()
+		if len(parts) == 0 || tokens+n > budget {
+			parts = append(parts, nil)
+			tokens = 0
+		}
+		parts[len(parts)-1] = append(parts[len(parts)-1], q)
+		tokens += n
+	}
+	return parts
+}

@@ -1,0 +1,129 @@
+package train
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Metrics is one line of metrics.jsonl, the record of a run that every other view
+// (report, plots) is made from. A line is either a step or a validation.
+type Metrics struct {
+	Step  int     `json:"step"`
+	Epoch float64 `json:"epoch"`
+	// Of a step. Loss is the whole objective; Accuracy the share of pairs whose
+	// chosen clause scores higher; GradNorm is taken before clipping.
+	Loss     *float64 `json:"loss,omitempty"`
+	Accuracy *float64 `json:"accuracy,omitempty"`
+	GradNorm *float64 `json:"grad_norm,omitempty"`
+	LR       *float64 `json:"lr,omitempty"`
+	Pairs    int      `json:"pairs,omitempty"`
+	// Tokens counts packed tokens, Unpacked what separate sequences would hold.
+	Tokens          int     `json:"tokens,omitempty"`
+	Unpacked        int     `json:"tokens_unpacked,omitempty"`
+	TokensPerSecond float64 `json:"tokens_per_second,omitempty"`
+	// Skipped says that loss or gradient was not finite and nothing was updated.
+	Skipped bool `json:"skipped,omitempty"`
+	// Of a validation: localisation on held-out databases.
+	Top1      *float64 `json:"top1,omitempty"`
+	MRR       *float64 `json:"mrr,omitempty"`
+	Validated int      `json:"validated,omitempty"`
+	Best      bool     `json:"best,omitempty"`
+}
+
+// metricsFile appends to metrics.jsonl.
+type metricsFile struct{ f *os.File }
+
+// openMetrics opens the file for appending, first dropping every line past step
+// lastStep: what a run did after its last checkpoint is done again on resuming.
+func openMetrics(dir string, lastStep int) (*metricsFile, error) {
+	path := filepath.Join(dir, "metrics.jsonl")
+	kept, err := metricsUpTo(path, lastStep)
+	if err != nil {
+		return nil, err
+	}
+	if err := replaceFile(path, kept); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	return &metricsFile{f}, nil
+}
+
+func metricsUpTo(path string, lastStep int) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var kept []byte
+	for line := range bytes.Lines(text) {
+		var m Metrics
+		if json.Unmarshal(line, &m) != nil || m.Step > lastStep {
+			continue // a line cut short by a kill, or done again
+		}
+		kept = append(kept, line...)
+	}
+	return kept, nil
+}
+
+func (w *metricsFile) write(m Metrics) error {
+	line, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	_, err = w.f.Write(append(line, '\n'))
+	return err
+}
+
+func (w *metricsFile) close() error { return w.f.Close() }
+
+// ReadMetrics reads the metrics.jsonl of a run folder.
+func ReadMetrics(dir string) ([]Metrics, error) {
+	path := filepath.Join(dir, "metrics.jsonl")
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("metrics of a run: %w", err)
+	}
+	defer f.Close()
+	var all []Metrics
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		var m Metrics
+		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", path, n, err)
+		}
+		all = append(all, m)
+	}
+	return all, lines.Err()
+}
+
+// replaceFile writes a file beside its place and renames it there.
+func replaceFile(path string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Chmod(f.Name(), 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,117 @@
+package train
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"caper/engine"
+	"caper/kernels/adamw"
+	"caper/model"
+	"caper/model/safetensors"
+)
+
+// load continues from a checkpoint: weights, optimiser moments, position.
+func (r *prm) load(dir string, s state) error {
+	var err error
+	if r.model, err = model.Load(dir, r.device); err != nil {
+		return err
+	}
+	r.moments = adamw.NewState(r.model.Params(), r.model.Decays())
+	file, err := safetensors.Open(filepath.Join(dir, optimizerFile))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	for i, p := range r.model.Params() {
+		for _, m := range r.momentsOf(i) {
+			t, err := file.Tensor(m.prefix + p.Name)
+			if err != nil {
+				return err
+			}
+			if err := t.Float32s(m.tensor.F32); err != nil {
+				return fmt.Errorf("%s: %s%s: %w", dir, m.prefix, p.Name, err)
+			}
+		}
+	}
+	r.state = s
+	r.moments.Step = s.Step - s.Skipped
+	return nil
+}
+
+// moment is one of AdamW's two running means of a parameter, under the name it
+// has in a checkpoint.
+type moment struct {
+	prefix string
+	tensor *engine.Tensor
+}
+
+func (r *prm) momentsOf(param int) [2]moment {
+	return [2]moment{{"m.", r.moments.M[param]}, {"v.", r.moments.V[param]}}
+}
+
+// checkpoint saves all that a resumed run needs.
+func (r *prm) checkpoint() error {
+	write := func(dir string) error {
+		if err := r.model.Save(dir); err != nil {
+			return err
+		}
+		var entries []safetensors.Entry
+		for i, p := range r.model.Params() {
+			for _, m := range r.momentsOf(i) {
+				entries = append(entries, safetensors.Entry{
+					Name: m.prefix + p.Name, DType: safetensors.F32, Shape: []int{p.Rows, p.Cols}, F32: m.tensor.F32,
+				})
+			}
+		}
+		return safetensors.Write(filepath.Join(dir, optimizerFile), entries, nil)
+	}
+	return writeCheckpoint(r.config.Train.Out, r.state, r.config.Train.KeepCheckpoints, write)
+}
+
+// export puts the current weights where the run's result lies.
+func (r *prm) export() error {
+	if err := replaceFolder(r.modelDir(), r.model.Save); err != nil {
+		return fmt.Errorf("%s: %w", r.modelDir(), err)
+	}
+	return nil
+}
+
+// skip counts a step whose loss or gradient was not finite. Nothing was updated;
+// the inputs are kept for whoever looks for the reason, and too many in a row end
+// the run.
+func (r *prm) skip(batch []*question) error {
+	r.state.Skipped++
+	r.state.BadRun++
+	path := filepath.Join(r.config.Train.Out, fmt.Sprintf("bad-step-%d.json", r.state.Step))
+	type dumped struct {
+		Database string    `json:"db_id"`
+		Prompt   string    `json:"prompt"`
+		Chosen   []string  `json:"chosen"`
+		Rejected []string  `json:"rejected"`
+		Margins  []float64 `json:"margins"`
+	}
+	var all []dumped
+	for _, q := range batch {
+		d := dumped{Database: q.db, Prompt: r.model.Tokenizer.Decode(q.prompt, false)}
+		for _, p := range q.pairs {
+			d.Chosen = append(d.Chosen, r.model.Tokenizer.Decode(p.chosen, false))
+			d.Rejected = append(d.Rejected, r.model.Tokenizer.Decode(p.rejected, false))
+			d.Margins = append(d.Margins, p.margin)
+		}
+		all = append(all, d)
+	}
+	text, err := json.MarshalIndent(all, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		return err
+	}
+	r.options.Log.Warn("loss or gradient is not finite: step skipped", "step", r.state.Step, "inputs", path)
+	if r.state.BadRun >= r.config.Train.MaxBadSteps {
+		return fmt.Errorf("%d steps in a row without a finite loss (the last one's inputs are in %s): lower train.lr, or resume from an earlier checkpoint", r.state.BadRun, path)
+	}
+	return nil
+}

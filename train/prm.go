@@ -1,0 +1,364 @@
+// Package train runs training: the Clause-PRM of caper.md 1.4.7, its schedule,
+// checkpoints and records.
+//
+// A run is a function of its configuration and its tuples: the same inputs give
+// the same bits, with any number of threads, and a run that was stopped and
+// resumed gives the bits of one that was not.
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"caper/engine"
+	"caper/eval"
+	"caper/kernels/adamw"
+	"caper/kernels/gradnorm"
+	"caper/kernels/marginloss"
+	"caper/kernels/scorehead"
+	"caper/model"
+)
+
+// Options are the choices that do not change a run's result.
+type Options struct {
+	// Resume continues from the newest checkpoint under train.out.
+	Resume bool
+	// Log receives what a reader of the run's log should know.
+	Log *slog.Logger
+	// Progress is told of every step.
+	Progress Progress
+}
+
+// Progress shows a run to whoever waits for it.
+type Progress interface {
+	Step(done, total int, m Metrics)
+}
+
+// Outcome is what a finished run reports.
+type Outcome struct {
+	ModelDir  string        `json:"model"`
+	Steps     int           `json:"steps"`
+	Pairs     int           `json:"pairs"`
+	Questions int           `json:"questions"`
+	TooLong   int           `json:"too_long"`
+	Skipped   int           `json:"skipped_steps"`
+	BestTop1  float64       `json:"best_top1"`
+	BestStep  int           `json:"best_step"`
+	Stopped   string        `json:"stopped,omitempty"`
+	Elapsed   time.Duration `json:"elapsed_ns"`
+}
+
+// ErrInterrupted is returned when the context ended before the run did; the last
+// step is saved and Options.Resume goes on from it.
+var ErrInterrupted = errors.New("interrupted")
+
+// prm is one run under way.
+type prm struct {
+	config  Config
+	options Options
+	device  engine.Device
+	model   *model.Model
+	moments *adamw.State
+	data    *dataset
+	faults  []eval.Fault // held out, for validation
+	order   []int        // questions of the epoch, shuffled
+	total   int          // optimiser steps of the whole run
+	state   state
+	metrics *metricsFile
+	tape    *engine.Tape
+	batch   microBatch
+	pairs   []marginloss.Pair
+}
+
+// PRM trains a Clause-PRM and returns where its best model lies.
+func PRM(ctx context.Context, c Config, o Options) (Outcome, error) {
+	started := time.Now()
+	r, err := open(c, o)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer r.metrics.close()
+	stopped, err := r.loop(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	s := r.state
+	return Outcome{
+		ModelDir: r.modelDir(), Steps: s.Step, Pairs: r.data.pairs, Questions: len(r.data.questions),
+		TooLong: r.data.tooLong, Skipped: s.Skipped, BestTop1: s.Best, BestStep: s.BestStep,
+		Stopped: stopped, Elapsed: time.Since(started),
+	}, nil
+}
+
+func (r *prm) modelDir() string { return filepath.Join(r.config.Train.Out, "model") }
+
+// open prepares a run: data, model, optimiser, and the run folder.
+func open(c Config, o Options) (*prm, error) {
+	if c.Train.Out == "" {
+		return nil, fmt.Errorf("configuration: train.out names no folder")
+	}
+	if err := os.MkdirAll(c.Train.Out, 0o755); err != nil {
+		return nil, err
+	}
+	from, saved, err := lastCheckpoint(c.Train.Out)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkFolder(c, o.Resume, from, saved); err != nil {
+		return nil, err
+	}
+	if err := removeLeftovers(c.Train.Out); err != nil {
+		return nil, err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	r := &prm{config: c, options: o, device: engine.CPU(c.Train.Threads), state: state{Config: c.identity(), Best: -1}}
+	r.tape = engine.NewTape(r.device)
+	tuples, err := readTuples(c.Train.Tuples)
+	if err != nil {
+		return nil, err
+	}
+	training, heldOut, err := holdOut(tuples, c.Train.HoldoutDatabases, c.Train.Seed)
+	if err != nil {
+		return nil, err
+	}
+	if from != "" {
+		err = r.load(from, saved)
+	} else {
+		err = r.start(training)
+	}
+	if err != nil {
+		return nil, err
+	}
+	layout, err := r.model.Layout()
+	if err != nil {
+		return nil, err
+	}
+	if r.data, err = encode(training, layout, c); err != nil {
+		return nil, err
+	}
+	if r.faults, err = eval.Faults(each(validationTuples(heldOut, c.Train))); err != nil {
+		return nil, err
+	}
+	r.total = r.steps()
+	r.shuffle()
+	if r.metrics, err = openMetrics(c.Train.Out, r.state.Step); err != nil {
+		return nil, err
+	}
+	o.Log.Info("training", "questions", len(r.data.questions), "pairs", r.data.pairs, "too_long", r.data.tooLong,
+		"held_out", len(r.faults), "steps", r.total, "parameters", r.parameterCount(), "from_step", r.state.Step)
+	return r, replaceFile(filepath.Join(c.Train.Out, "config.toml"), []byte(c.Text()))
+}
+
+func (r *prm) parameterCount() int {
+	n := 0
+	for _, p := range r.model.Params() {
+		n += p.Rows * p.Cols
+	}
+	return n
+}
+
+// checkFolder refuses to mix two runs in one folder.
+func checkFolder(c Config, resume bool, from string, saved state) error {
+	if from == "" {
+		return nil
+	}
+	if !resume {
+		return fmt.Errorf("%s already holds a run at step %d: add --resume to go on, or choose another train.out", c.Train.Out, saved.Step)
+	}
+	if saved.Config != c.identity() {
+		return fmt.Errorf("%s: the run there has another configuration (see its config.toml); resume with the same, or choose another train.out", from)
+	}
+	return nil
+}
+
+// identity is the configuration without the keys that do not change the result.
+func (c Config) identity() string {
+	c.Train.Threads, c.Train.Out, c.Train.KeepCheckpoints, c.Train.CheckpointEvery = 0, "", 0, 0
+	return c.Text()
+}
+
+// steps counts the optimiser steps of the whole run by walking its batches.
+func (r *prm) steps() int {
+	total := 0
+	saved := r.state
+	for r.state.Epoch, r.state.Next = 0, 0; r.state.Epoch < r.config.Train.Epochs; total++ {
+		r.shuffle()
+		for range r.take() {
+		}
+	}
+	r.state = saved
+	if limit := r.config.Train.MaxSteps; limit > 0 {
+		total = min(total, limit)
+	}
+	return total
+}
+
+// shuffle sets the epoch's order of questions; it depends on seed and epoch alone.
+func (r *prm) shuffle() {
+	n := len(r.data.questions)
+	r.order = r.order[:0]
+	for i := range n {
+		r.order = append(r.order, i)
+	}
+	engine.Random(r.config.Train.Seed, "shuffle", uint64(r.state.Epoch), 0).
+		Shuffle(n, func(i, j int) { r.order[i], r.order[j] = r.order[j], r.order[i] })
+}
+
+// take returns the questions of the next optimiser step and moves past them: as
+// many as reach train.batch_pairs, never beyond the epoch.
+func (r *prm) take() []*question {
+	var batch []*question
+	for pairs := 0; pairs < r.config.Train.BatchPairs && r.state.Next < len(r.order); r.state.Next++ {
+		q := &r.data.questions[r.order[r.state.Next]]
+		batch = append(batch, q)
+		pairs += len(q.pairs)
+	}
+	if r.state.Next >= len(r.order) {
+		r.state.Epoch++
+		r.state.Next = 0
+	}
+	return batch
+}
+
+// loop runs optimiser steps to the end of the schedule. It returns why it stopped
+// early, if it did.
+func (r *prm) loop(ctx context.Context) (string, error) {
+	c := r.config.Train
+	for r.state.Step < r.total {
+		if ctx.Err() != nil {
+			if err := r.checkpoint(); err != nil {
+				return "", err
+			}
+			return "", fmt.Errorf("%w at step %d of %d, saved: run the same command with --resume to go on", ErrInterrupted, r.state.Step, r.total)
+		}
+		epoch := r.state.Epoch
+		if r.state.Next == 0 {
+			r.shuffle()
+		}
+		m, err := r.step(r.take())
+		if err != nil {
+			return "", err
+		}
+		m.Epoch = float64(epoch) + float64(r.state.Next)/float64(len(r.order))
+		if r.state.Epoch > epoch {
+			m.Epoch = float64(r.state.Epoch)
+		}
+		if err := r.metrics.write(m); err != nil {
+			return "", err
+		}
+		if r.options.Progress != nil {
+			r.options.Progress.Step(r.state.Step, r.total, m)
+		}
+		last := r.state.Step == r.total
+		if last || due(r.state.Step, c.ValidateEvery) {
+			if err := r.validate(ctx, m.Epoch, last); err != nil {
+				return "", err
+			}
+		}
+		if last || due(r.state.Step, c.CheckpointEvery) {
+			if err := r.checkpoint(); err != nil {
+				return "", err
+			}
+		}
+		if c.Patience > 0 && r.state.Worse >= c.Patience {
+			return fmt.Sprintf("no better validation in %d", r.state.Worse), r.checkpoint()
+		}
+	}
+	return "", nil
+}
+
+func due(step, every int) bool { return every > 0 && step%every == 0 }
+
+// step runs one optimiser step over a batch of whole questions. The loss is
+// normalised over the batch, so the cut into micro-batches changes nothing but
+// memory.
+func (r *prm) step(batch []*question) (Metrics, error) {
+	started := time.Now()
+	weights, pairs := 0.0, 0
+	for _, q := range batch {
+		for _, p := range q.pairs {
+			weights += r.weight(p.margin)
+			pairs++
+		}
+	}
+	for _, p := range r.model.Params() {
+		p.ZeroGrad()
+	}
+	loss, right := 0.0, 0.0
+	m := Metrics{Pairs: pairs}
+	for _, part := range split(batch, r.config.Train.MicroBatchTokens) {
+		r.batch.pack(part)
+		l, a := r.microBatch(weights, pairs)
+		loss += l
+		right += a
+		m.Tokens += r.batch.tree.Rows()
+		m.Unpacked += r.batch.unpacked
+	}
+	norm := gradnorm.Norm(r.device, r.model.Params())
+	rate := r.config.Train.learningRate(r.state.Step, r.total)
+	r.state.Step++
+	m.Step = r.state.Step
+	if !finite(loss) || !finite(norm) {
+		m.Skipped = true
+		return m, r.skip(batch)
+	}
+	r.state.BadRun = 0
+	r.update(rate, min(1, r.config.Train.GradClip/(norm+1e-6)))
+	accuracy := right / float64(pairs)
+	m.Loss, m.Accuracy, m.GradNorm, m.LR = &loss, &accuracy, &norm, &rate
+	m.TokensPerSecond = float64(m.Tokens) / time.Since(started).Seconds()
+	return m, nil
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// weight is w_k of the loss: delta/alpha in the weighted forms, 1 otherwise.
+func (r *prm) weight(margin float64) float64 {
+	switch r.config.Loss.Margin {
+	case "weight", "both":
+		return margin / r.config.Loss.Alpha
+	}
+	return 1
+}
+
+// microBatch adds the gradients of the packed pairs, whose loss is normalised by
+// the weights and the number of pairs of the whole optimiser step. It returns
+// their share of the loss and how many are ordered right.
+func (r *prm) microBatch(weights float64, pairs int) (loss, right float64) {
+	b, c := &r.batch, r.config.Loss
+	r.tape.Reset()
+	hidden := r.model.Backbone.Hidden(r.tape, &b.tree)
+	scores := scorehead.Forward(r.tape, hidden, r.model.Score.Tensor, b.rows)
+	r.pairs = r.pairs[:0]
+	for i, margin := range b.margins {
+		p := marginloss.Pair{Chosen: int32(2 * i), Rejected: int32(2*i + 1), Weight: float32(r.weight(margin))}
+		if c.Margin == "offset" || c.Margin == "both" {
+			p.Margin = float32(margin)
+		}
+		r.pairs = append(r.pairs, p)
+		if scores.At(2*i, 0) > scores.At(2*i+1, 0) {
+			right++
+		}
+	}
+	out := marginloss.Forward(r.tape, scores, r.pairs, marginloss.Options{
+		Offset: c.Offset, Center: c.Center, WeightSum: weights, PairCount: pairs,
+	})
+	r.tape.Seed(out, 0, 1)
+	r.tape.Backward()
+	return out.At(0, 0), right
+}
+
+func (r *prm) update(rate, scale float64) {
+	c := r.config.Train
+	adamw.Step(r.device, r.model.Params(), r.moments, adamw.Options{
+		LR: rate, Beta1: c.Beta1, Beta2: c.Beta2, Eps: c.Epsilon, WeightDecay: c.WeightDecay,
+	}, scale)
+}
