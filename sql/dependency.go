@@ -62,12 +62,16 @@ func repeatingClause(n *Node) *Node {
 }
 
 // repeated finds the projected expression or GROUP BY key of a block that n
-// repeats, nil if there is none. Literals repeat nothing.
+// repeats, nil if there is none. Literals repeat nothing; a position in ORDER BY
+// does.
 func repeated(n, block *Node, scopes *Scopes) *Node {
-	if n.Kind == Number {
-		return positional(n)
-	}
-	if n.Kind == String || n.Kind == Null || n.Kind == Constant {
+	switch n.Kind {
+	case Number:
+		if n.Parent.Kind == OrderTerm {
+			return positional(n)
+		}
+		return nil
+	case String, Blob, Null, Constant, Param:
 		return nil
 	}
 	if block.Kind == Compound {

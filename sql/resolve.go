@@ -60,7 +60,9 @@ type Binding struct {
 	// star, a row id, and a column of a source that is open or lacks it.
 	Column int
 	Expr   *Node // for MeansOutput: the projected expression
-	Level  int   // for MeansColumn: how many blocks out the source stands
+	// Level, for MeansColumn, counts the blocks from the name out to the one
+	// whose FROM holds the source. A sub-query in FROM sees past its own block.
+	Level int
 	// Ambiguous says that other sources of the same block match as well.
 	Ambiguous bool
 }
