@@ -15,6 +15,13 @@ import (
 var heap struct {
 	once  sync.Once
 	alone sync.RWMutex
+	limit C.int64_t
+}
+
+// limitHeap bounds what SQLite holds for all connections together.
+func limitHeap(bytes int64) {
+	heap.limit = C.int64_t(bytes)
+	C.heap_limit(heap.limit, 0)
 }
 
 // outOfHeap is the failure of a query that met the heap limit.
@@ -22,7 +29,7 @@ var outOfHeap = Error{Memory, "out of memory"}
 
 // runInHeap is s.run under the heap limit.
 func runInHeap(ctx context.Context, s *session, query string, l Limits, trusted bool) (*Result, error) {
-	heap.once.Do(func() { C.heap_limit(maxHeapBytes, 0) })
+	heap.once.Do(func() { limitHeap(maxHeapBytes) })
 
 	heap.alone.RLock()
 	r, err := s.run(ctx, query, l, trusted)
@@ -33,7 +40,7 @@ func runInHeap(ctx context.Context, s *session, query string, l Limits, trusted 
 
 	heap.alone.Lock()
 	defer heap.alone.Unlock()
-	C.heap_limit(maxHeapBytes, 1)
-	defer C.heap_limit(maxHeapBytes, 0)
+	C.heap_limit(heap.limit, 1)
+	defer C.heap_limit(heap.limit, 0)
 	return s.run(ctx, query, l, trusted)
 }
