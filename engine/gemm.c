@@ -193,11 +193,12 @@ void gemm(struct cpu *cpu, int ta, int tb, int m, int n, int k, const float *a, 
     pthread_once(&once, init);
     struct product x = {ta, tb, m, n, k, lda, ldb, ldc, accumulate, a, b, c, m, n};
     // Halve the longer side until every thread has a few blocks, so that a slow one
-    // holds nobody up, but stop where a block is less than some ten microseconds.
+    // holds nobody up, but stop at blocks of some ten microseconds. Packing B costs
+    // about as much as a dozen rows.
     const int wanted = cpu->threads == 1 ? 1 : 4 * cpu->threads;
-    const double least = 1 << 20;
+    const double least = 1 << 21;
     while (blocks(m, x.block_rows) * blocks(n, x.block_cols) < wanted &&
-           (double)x.block_rows * x.block_cols * k >= 2 * least) {
+           (x.block_rows + 12.0) * x.block_cols * k >= least) {
         int rows = half(x.block_rows, kernel->rows), cols = half(x.block_cols, kernel->cols);
         if (x.block_rows > x.block_cols && rows < x.block_rows)
             x.block_rows = rows;

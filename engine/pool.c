@@ -26,7 +26,7 @@ struct pool {
     pthread_cond_t work, finished;
 };
 
-enum { SPINS = 2000 };  // of some 20 ns each
+enum { SPINS = 1000 };  // some tens of microseconds
 
 static void relax(void) {
 #if defined(__x86_64__)
