@@ -12,6 +12,8 @@ import (
 // clauses of the query and, last, its end, which is at fault when a clause is
 // missing there: K clauses give K+1 candidates.
 type Fault struct {
+	// Tuple is the id of the tuple that the fault comes from.
+	Tuple string
 	// Question identifies the question; faults of one question are resampled
 	// together, since they are anything but independent.
 	Question string
@@ -56,6 +58,7 @@ func Faults(tuples iter.Seq2[data.Tuple, error]) ([]Fault, error) {
 
 func newFault(t *data.Tuple) (Fault, error) {
 	f := Fault{
+		Tuple:    t.ID,
 		Question: t.Dataset + "\x00" + t.DBID + "\x00" + t.QuestionID.String(),
 		Prompt:   t.Prompt,
 		Wording:  t.Question + "\n" + t.Evidence,

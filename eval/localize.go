@@ -92,8 +92,8 @@ type Measure struct {
 // baselines did.
 type Comparison struct {
 	Measure
-	// Count is the number of faults, Questions that of the questions they
-	// come from.
+	// Count is the number of faults, without those of kinds that have no say
+	// in a balanced figure; Questions that of the questions they come from.
 	Count     int                        `json:"count"`
 	Questions int                        `json:"questions"`
 	Baselines map[string]BaselineMeasure `json:"baselines,omitempty"`
