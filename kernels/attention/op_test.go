@@ -6,26 +6,35 @@ import (
 	"testing"
 
 	"caper/engine"
+	"caper/kernels/optest"
 	"caper/kernels/treetest"
 )
 
-func operator(o Options, gated bool) treetest.Operator {
-	op := treetest.Operator{
-		Inputs: []treetest.Input{
-			{Name: "q", Cols: o.Heads * o.Dim}, {Name: "k", Cols: o.KVHeads * o.Dim}, {Name: "v", Cols: o.KVHeads * o.Dim}},
-		Outputs: 1,
-	}
-	if gated {
-		op.Inputs = append(op.Inputs, treetest.Input{Name: "gate", Cols: o.Heads * o.GateStride})
-	}
-	op.Run = func(t *engine.Tape, in, out []*engine.Tensor, tree *engine.Tree) {
-		var gate *engine.Tensor
-		if gated {
-			gate = in[3]
+// build makes cases with a gate where the options have a place for it.
+func build(o Options) func(*engine.Tree) optest.Case {
+	return func(tree *engine.Tree) optest.Case {
+		n := tree.Rows()
+		c := optest.Case{
+			Inputs: []optest.Input{
+				{Name: "q", Rows: n, Cols: o.Heads * o.Dim},
+				{Name: "k", Rows: n, Cols: o.KVHeads * o.Dim},
+				{Name: "v", Rows: n, Cols: o.KVHeads * o.Dim},
+			},
+			Forward: func(t *engine.Tape, in, out []*engine.Tensor) []*engine.Tensor {
+				var gate *engine.Tensor
+				if o.GateStride > 0 {
+					gate = in[3]
+				}
+				return append(out, Forward(t, in[0], in[1], in[2], gate, tree, o))
+			},
+			// Dot products of Dim terms in an exponential, sums over up to 193 keys.
+			Tolerance: 5e-6,
 		}
-		out[0] = Forward(t, in[0], in[1], in[2], gate, tree, o)
+		if o.GateStride > 0 {
+			c.Inputs = append(c.Inputs, optest.Input{Name: "gate", Rows: n, Cols: o.Heads * o.GateStride})
+		}
+		return c
 	}
-	return op
 }
 
 var (
@@ -34,20 +43,40 @@ var (
 	grouped = Options{Heads: 6, KVHeads: 2, Dim: 20, GateStride: 40, GateOffset: 20}
 )
 
-func TestDifferences(t *testing.T) {
-	operator(plain, false).Differences(t, treetest.Small)
-	operator(gated, true).Differences(t, treetest.Small)
+func Test(t *testing.T) {
+	// The gradients of a lone token's query and key are differences of equal numbers:
+	// no relative tolerance fits them.
+	several := treetest.Shapes[1:]
+	treetest.Run(t, several, build(plain))
+	treetest.Run(t, several, build(gated))
 }
 
-// Dot products of length Dim, then sums over up to 193 keys: a few roundings of 6e-8.
-func TestCPU(t *testing.T) {
-	operator(plain, false).CPU(t, treetest.Large, 1e-6, 2e-6)
-	operator(grouped, true).CPU(t, treetest.Large, 1e-6, 2e-6)
+// A lone token sees itself alone.
+func TestLoneToken(t *testing.T) {
+	tape := engine.NewTape(engine.CPU(1))
+	tree := treetest.Shapes[0].Tree()
+	q, k, v := tape.New(1, 8), tape.New(1, 8), tape.New(1, 8)
+	for c := range 8 {
+		q.Set(0, c, float64(c))
+		k.Set(0, c, 3)
+		v.Set(0, c, float64(c*c))
+	}
+	y := Forward(tape, q, k, v, nil, tree, plain)
+	tape.Seed(y, 0, 1)
+	tape.Backward()
+	for c := range 8 {
+		if y.At(0, c) != v.At(0, c) {
+			t.Errorf("column %d is %g, want the value %g", c, y.At(0, c), v.At(0, c))
+		}
+		if g := tape.Gradient(q).At(0, c); math.Abs(g) > 1e-6 {
+			t.Errorf("gradient %g of a query that has no choice", g)
+		}
+	}
 }
 
 func TestSequences(t *testing.T) {
-	operator(gated, true).Sequences(t, engine.Reference(), treetest.Large, 1e-12)
-	operator(grouped, true).Sequences(t, engine.CPU(2), treetest.Large, 2e-6)
+	treetest.Sequences(t, engine.Reference(), build(gated), 1e-12)
+	treetest.Sequences(t, engine.CPU(2), build(grouped), 2e-6)
 }
 
 // The same token sequence must give the same bits however it is cut into segments.
@@ -95,11 +124,5 @@ func TestLaterTokensDoNotLeak(t *testing.T) {
 		if isNaN := y.At(i, 0) != y.At(i, 0); isNaN != sees {
 			t.Errorf("row %d: not a number %v, sees row 6 %v", i, isNaN, sees)
 		}
-	}
-}
-
-func TestAllocations(t *testing.T) {
-	if n := operator(grouped, true).Allocations(treetest.Large[5]); n != 0 {
-		t.Errorf("a step allocates %g times", n)
 	}
 }

@@ -4,37 +4,34 @@ import (
 	"testing"
 
 	"caper/engine"
+	"caper/kernels/optest"
 	"caper/kernels/treetest"
 )
 
-func operator(channels, taps int) treetest.Operator {
-	return treetest.Operator{
-		Inputs:  []treetest.Input{{Name: "x", Cols: channels}, {Name: "w", Rows: channels, Cols: taps}},
-		Outputs: 1,
-		Run: func(t *engine.Tape, in, out []*engine.Tensor, tree *engine.Tree) {
-			out[0] = Forward(t, in[0], in[1], tree)
-		},
+func build(channels, taps int) func(*engine.Tree) optest.Case {
+	return func(tree *engine.Tree) optest.Case {
+		return optest.Case{
+			Inputs: []optest.Input{
+				{Name: "x", Rows: tree.Rows(), Cols: channels},
+				// A sum over the rows: rounding grows with the square root of their number.
+				{Name: "w", Rows: channels, Cols: taps, Tolerance: 3e-6},
+			},
+			Forward: func(t *engine.Tape, in, out []*engine.Tensor) []*engine.Tensor {
+				return append(out, Forward(t, in[0], in[1], tree))
+			},
+			// A few products and an exponential, roundings of 6e-8.
+			Tolerance: 1e-6,
+		}
 	}
 }
 
-func TestDifferences(t *testing.T) {
-	operator(3, 4).Differences(t, treetest.Small)
-	operator(2, 1).Differences(t, treetest.Small)
-}
-
-// Sums of four products, and of one product per row for w: rounding of 6e-8 a term.
-func TestCPU(t *testing.T) {
-	operator(70, 4).CPU(t, treetest.Large, 1e-6, 2e-6)
-	operator(3, 2).CPU(t, treetest.Large, 1e-6, 2e-6)
+func Test(t *testing.T) {
+	treetest.Run(t, treetest.Shapes, build(70, 4))
+	treetest.Run(t, treetest.Shapes, build(3, 2))
+	treetest.Run(t, treetest.Shapes, build(2, 1))
 }
 
 func TestSequences(t *testing.T) {
-	operator(3, 4).Sequences(t, engine.Reference(), treetest.Large, 1e-12)
-	operator(130, 4).Sequences(t, engine.CPU(2), treetest.Large, 2e-6)
-}
-
-func TestAllocations(t *testing.T) {
-	if n := operator(64, 4).Allocations(treetest.Large[5]); n != 0 {
-		t.Errorf("a step allocates %g times", n)
-	}
+	treetest.Sequences(t, engine.Reference(), build(5, 4), 1e-12)
+	treetest.Sequences(t, engine.CPU(2), build(130, 4), 2e-6)
 }

@@ -1,5 +1,9 @@
 // Elementwise work on [rows x heads], a task per BLOCK_ROWS rows. Sums over rows are
-// kept per block and then added up in the order of the blocks.
+// kept per block and then added up in the order of the blocks. The compiler must not
+// fuse products with sums: it would do so in one copy of a loop and not in another,
+// and gradients would depend on which inputs are frozen.
+#pragma GCC optimize("fp-contract=off")
+
 #include "deltagate.h"
 #include "vector.h"
 
@@ -49,8 +53,8 @@ static void beta_backward_task(void *arg, int task) {
     for (int t = from; t < to; t++)
         for (int h = 0; h < a->heads; h += LANES) {
             int left = a->heads - h;
-            vec s = load(at(a->beta, t, h), left);
-            add_to(at(a->db, t, h), left, load(at(a->dbeta, t, h), left) * s * (1 - s));
+            vec b = load(at(a->b, t, h), left); // 1 - beta would lose digits where beta is near 1
+            add_to(at(a->db, t, h), left, load(at(a->dbeta, t, h), left) * sigmoid(b) * sigmoid(-b));
         }
 }
 

@@ -1,36 +1,37 @@
 package deltagate
 
 import (
+	"fmt"
 	"testing"
 
 	"caper/engine"
-	"caper/kernels/treetest"
+	"caper/kernels/optest"
 )
 
-// The operator does not look at the tree; the shapes only give numbers of rows.
-func operator(heads int) treetest.Operator {
-	return treetest.Operator{
-		Inputs: []treetest.Input{
-			{Name: "a", Cols: heads, Fill: func(x float64) float64 { return 8 * x }}, // some above softplus's border at 20
-			{Name: "b", Cols: heads, Fill: func(x float64) float64 { return 3 * x }},
-			{Name: "aLog", Rows: 1, Cols: heads}, {Name: "dtBias", Rows: 1, Cols: heads}},
-		Outputs: 2,
-		Run: func(t *engine.Tape, in, out []*engine.Tensor, _ *engine.Tree) {
-			out[0], out[1] = Forward(t, in[0], in[1], in[2], in[3])
+func operator(rows, heads int) optest.Case {
+	return optest.Case{
+		Name: fmt.Sprintf("%dx%d", rows, heads),
+		Inputs: []optest.Input{
+			{Name: "a", Rows: rows, Cols: heads, Deviation: 8}, // some above softplus's border at 20
+			{Name: "b", Rows: rows, Cols: heads, Deviation: 3},
+			// Sums over the rows whose terms cancel in part.
+			{Name: "aLog", Rows: 1, Cols: heads, Tolerance: 5e-6},
+			{Name: "dtBias", Rows: 1, Cols: heads, Tolerance: 5e-6},
 		},
+		Forward: func(t *engine.Tape, in, out []*engine.Tensor) []*engine.Tensor {
+			g, beta := Forward(t, in[0], in[1], in[2], in[3])
+			return append(out, g, beta)
+		},
+		// Two functions of 2e-7 and a product.
+		Tolerance: 1e-6,
+		RowWise:   rows > 1, // with one row the constants would be taken for a row's
 	}
 }
 
-func TestDifferences(t *testing.T) { operator(3).Differences(t, treetest.Small) }
-
-// A handful of operations an element; the sums over rows cancel in part.
-func TestCPU(t *testing.T) {
-	operator(3).CPU(t, treetest.Large, 1e-6, 3e-6)
-	operator(20).CPU(t, treetest.Large, 1e-6, 3e-6)
-}
-
-func TestAllocations(t *testing.T) {
-	if n := operator(4).Allocations(treetest.Large[5]); n != 0 {
-		t.Errorf("a step allocates %g times", n)
+func Test(t *testing.T) {
+	for _, shape := range [][2]int{{1, 1}, {2, 16}, {5, 3}, {127, 20}, {128, 4}, {129, 33}, {300, 4}} {
+		optest.Run(t, operator(shape[0], shape[1]))
 	}
 }
+
+func Benchmark(b *testing.B) { optest.Benchmark(b, operator(2048, 4), 0) }

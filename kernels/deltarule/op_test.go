@@ -2,73 +2,78 @@ package deltarule
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"caper/engine"
+	"caper/kernels/optest"
 	"caper/kernels/treetest"
 )
 
-// operator draws log decays from nearly none to -strength and more.
-func operator(o Options, strength float64) treetest.Operator {
-	unit := func(x float64) float64 { return x / math.Sqrt(float64(o.KeyDim)) } // rows of about unit length
-	return treetest.Operator{
-		Inputs: []treetest.Input{
-			{Name: "q", Cols: o.KeyHeads * o.KeyDim, Fill: unit},
-			{Name: "k", Cols: o.KeyHeads * o.KeyDim, Fill: unit},
-			{Name: "v", Cols: o.ValueHeads * o.ValueDim},
-			{Name: "g", Cols: o.ValueHeads, Fill: func(x float64) float64 { return -strength * x * x * x * x }},
-			{Name: "beta", Cols: o.ValueHeads, Fill: func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }}},
-		Outputs: 1,
-		Run: func(t *engine.Tape, in, out []*engine.Tensor, tree *engine.Tree) {
-			out[0] = Forward(t, in[0], in[1], in[2], in[3], in[4], tree, o)
-		},
+// build makes cases whose log decays are drawn by decay from normal numbers.
+func build(o Options, decay func(float64) float64) func(*engine.Tree) optest.Case {
+	return func(tree *engine.Tree) optest.Case {
+		n := tree.Rows()
+		sigmoid := func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+		return optest.Case{
+			Inputs: []optest.Input{
+				{Name: "q", Rows: n, Cols: o.KeyHeads * o.KeyDim, Values: unit("q", n*o.KeyHeads, o.KeyDim)},
+				{Name: "k", Rows: n, Cols: o.KeyHeads * o.KeyDim, Values: unit("k", n*o.KeyHeads, o.KeyDim)},
+				{Name: "v", Rows: n, Cols: o.ValueHeads * o.ValueDim},
+				{Name: "g", Rows: n, Cols: o.ValueHeads, Values: treetest.Draw("g", n*o.ValueHeads, decay)},
+				{Name: "beta", Rows: n, Cols: o.ValueHeads, Values: treetest.Draw("beta", n*o.ValueHeads, sigmoid)},
+			},
+			Forward: func(t *engine.Tape, in, out []*engine.Tensor) []*engine.Tensor {
+				return append(out, Forward(t, in[0], in[1], in[2], in[3], in[4], tree, o))
+			},
+			// Chunks sum in another order than the recurrence: tens of roundings of 6e-8.
+			Tolerance: 1e-5,
+		}
 	}
+}
+
+// unit returns n vectors of length 1. Longer keys would make the recurrence grow.
+func unit(input string, n, dim int) []float64 {
+	x := treetest.Draw(input, n*dim, func(x float64) float64 { return x })
+	for v := range slices.Chunk(x, dim) {
+		sum := 0.0
+		for _, c := range v {
+			sum += c * c
+		}
+		for i := range v {
+			v[i] = float64(float32(v[i] / math.Sqrt(sum)))
+		}
+	}
+	return x
+}
+
+// Decays from almost none to one that forgets within a few tokens, and now and then
+// everything.
+func weak(x float64) float64   { return -1e-3 * x * x }
+func mixed(x float64) float64  { return -0.1 * x * x * x * x }
+func strong(x float64) float64 { return -3 * x * x * x * x }
+func abrupt(x float64) float64 {
+	if x > 1 {
+		return -200
+	}
+	return weak(x)
 }
 
 var (
 	tiny    = Options{KeyHeads: 1, ValueHeads: 2, KeyDim: 3, ValueDim: 2}
 	grouped = Options{KeyHeads: 2, ValueHeads: 6, KeyDim: 16, ValueDim: 24}
-	paired  = Options{KeyHeads: 2, ValueHeads: 2, KeyDim: 32, ValueDim: 64}
 )
 
-func TestDifferences(t *testing.T) {
-	operator(tiny, 0.3).Differences(t, treetest.Small)
-}
-
-// The chunked form sums in another order than the recurrence: some tens of roundings
-// of 6e-8. Gradients of g are sums in which most of every term cancels.
-func TestCPU(t *testing.T) {
-	for _, strength := range []float64{0.001, 0.1, 3} {
-		operator(grouped, strength).CPU(t, treetest.Large, 2e-6, 5e-6)
+func Test(t *testing.T) {
+	treetest.Run(t, treetest.Shapes[:5], build(grouped, mixed)) // more rows are slow as float64 recurrences
+	for name, decay := range map[string]func(float64) float64{"weak": weak, "mixed": mixed, "strong": strong, "abrupt": abrupt} {
+		t.Run(name, func(t *testing.T) { treetest.Run(t, treetest.Shapes, build(tiny, decay)) })
 	}
-	operator(paired, 0.05).CPU(t, treetest.Large, 2e-6, 5e-6)
-	operator(tiny, 0.3).CPU(t, treetest.Large, 2e-6, 5e-6)
-}
-
-// A decay of exp(-200) in the middle of a chunk must neither overflow nor cost the
-// rows after it their accuracy.
-func TestStrongDecay(t *testing.T) {
-	op := operator(grouped, 0)
-	n := 0
-	op.Inputs[3].Fill = func(x float64) float64 {
-		n++
-		if n/grouped.ValueHeads%7 == 3 {
-			return -200
-		}
-		return -1e-3 * x * x
-	}
-	op.CPU(t, treetest.Large, 2e-6, 5e-6)
 }
 
 func TestSequences(t *testing.T) {
-	operator(tiny, 0.3).Sequences(t, engine.Reference(), treetest.Large, 1e-11)
-	operator(grouped, 0.1).Sequences(t, engine.CPU(2), treetest.Large, 5e-6)
-}
-
-func TestAllocations(t *testing.T) {
-	if n := operator(grouped, 0.1).Allocations(treetest.Large[5]); n != 0 {
-		t.Errorf("a step allocates %g times", n)
-	}
+	treetest.Sequences(t, engine.Reference(), build(tiny, mixed), 1e-11)
+	treetest.Sequences(t, engine.CPU(2), build(grouped, mixed), 5e-6)
 }
 
 // Hundreds of branches must not need more memory than their longest path does.
