@@ -13,7 +13,7 @@ import (
 // quotes or order of operands they were written with.
 //
 //   - Names are in lower case. "T.*" of the only source is "*". A column is qualified with its source's Instance
-//     where that is known, with one "^" before it for each block it stands
+//     where that is clear, with one "^" before it for each block it stands
 //     further out; a column of a sub-query or common table takes the name of
 //     what it stands for, so no alias is left. Aliases and column lists vanish.
 //   - Text in double quotes that names no column is a String.
@@ -147,7 +147,7 @@ func (c *canonicaliser) column(n *Node) *Node {
 		return out // all columns of the only source are all columns
 	}
 	out.Qualifier = strings.ToLower(n.Qualifier)
-	if b.Meaning == MeansColumn {
+	if b.Meaning == MeansColumn && !b.Ambiguous {
 		out.Qualifier = strings.Repeat("^", b.Level) + b.Source.Instance
 		if b.Column >= 0 && b.Source.Table == nil {
 			out.Value = c.outputName(b.Source.Columns[b.Column])
