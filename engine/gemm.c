@@ -151,7 +151,10 @@ void gemm_serial(int ta, int tb, int m, int n, int k, const float *a, int lda, c
     if (k == 0 && !accumulate)
         for (int i = 0; i < m; i++) memset(c + (long)i * ldc, 0, n * sizeof(float));
     float *block_a = workspace(), *block_b = block_a + (long)STEPS * A_PANELS * PANEL_MAX;
-    const int most_rows = A_PANELS * kernel->rows, most_cols = B_PANELS * kernel->cols;
+    const int most_rows = A_PANELS * kernel->rows;
+    // Few rows read a panel of B only once or twice: better while it is still in the
+    // first-level cache.
+    const int most_cols = (m > 2 * kernel->rows ? B_PANELS : 4) * kernel->cols;
     for (int j = 0; j < n; j += most_cols)
         for (int p = 0; p < k; p += STEPS) {
             int nb = min(most_cols, n - j), kb = min(STEPS, k - p);

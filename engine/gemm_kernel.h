@@ -4,7 +4,7 @@
 //   NAME(x)  x with the set's suffix
 //   TARGET   the function attribute that selects the set
 //   LANES    floats in a vector register
-//   ROWS     rows of a tile; its ROWS x 2 vectors are summed in registers
+//   ROWS     rows of a tile; two vectors a row are summed in registers
 //   PANEL    floats that one step of k takes in a packed panel of A, >= ROWS
 //
 // Each element of a tile is the sum of its k products in order, one fused
