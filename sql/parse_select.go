@@ -16,7 +16,7 @@ func (t *translator) block(s *ast.SelectStmt) *Node {
 	first, tail := t.core(s.Cores[0])
 	if first.Kind == Select && len(s.Ops) == 0 {
 		first.adoptFirst(with)
-		first.adopt(tail)
+		first.adopt(tail...)
 		return first
 	}
 	if with == nil && len(s.Ops) == 0 {
@@ -34,9 +34,9 @@ func (t *translator) block(s *ast.SelectStmt) *Node {
 		if op.All {
 			value += " ALL"
 		}
-		b.adopt([]*Node{t.node(SetOp, value, op.Pos(), operand.End, operand)})
+		b.adopt(t.node(SetOp, value, op.Pos(), operand.End, operand))
 	}
-	b.adopt(tail)
+	b.adopt(tail...)
 	return b
 }
 
@@ -50,7 +50,7 @@ func (n *Node) adoptFirst(clause *Node) {
 }
 
 // adopt puts clauses behind a block's others.
-func (n *Node) adopt(clauses []*Node) {
+func (n *Node) adopt(clauses ...*Node) {
 	for _, c := range clauses {
 		n.add(c)
 		n.End = c.End

@@ -72,8 +72,8 @@ func (n *Node) IsBlock() bool {
 	return n.Kind == Select || n.Kind == Compound || n.Kind == Values
 }
 
-// IsClause reports that n is a clause node: a child of a block, or the OrderBy
-// of a window or an aggregate call excepted.
+// IsClause reports that n is a clause of a block, or a clause that stands alone.
+// The OrderBy of a window or an aggregate call is none.
 func (n *Node) IsClause() bool {
 	switch n.Kind {
 	case With, Projection, From, Where, GroupBy, Having, Window, OrderBy, Limit, SetOp:
