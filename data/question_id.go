@@ -56,5 +56,5 @@ func (q *QuestionID) UnmarshalJSON(raw []byte) error {
 		*q = QuestionID{text: text}
 		return nil
 	}
-	return fmt.Errorf("question_id: want a number or a string, have %s", text)
+	return fmt.Errorf("want a number or a string, have %s", text)
 }

@@ -1,0 +1,216 @@
+// Package data reads and writes what caper works on: benchmarks in their official
+// layouts (questions, gold queries, databases and their schemas), the rollouts that
+// models wrote for them, and the clause-level preference tuples made of those.
+//
+// Files of many records are JSON Lines, read and written as streams. Fields that a
+// format does not know are kept. A broken line is an error that names file, line
+// and field. Files are written whole or not at all.
+package data
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"caper/sql"
+	"caper/sqlexec"
+)
+
+// Benchmark is a folder of questions and databases. It is safe for concurrent use.
+type Benchmark struct {
+	// Name is the folder's name; rollouts and tuples carry it as dataset.
+	Name string
+	// Layout is "spider", "bird" or "synsql".
+	Layout string
+	Dir    string
+	// Limits holds for databases that are opened after it is set.
+	Limits sqlexec.Limits
+
+	layout layout
+	tables func() (map[string]*sql.Schema, error) // the tables files, read when first needed
+
+	mu        sync.Mutex
+	databases map[string]*sqlexec.Database
+	schemas   map[string]*sql.Schema
+}
+
+// layout says where a benchmark keeps what.
+type layout struct {
+	name string
+	rule sqlexec.Rule
+	// marks are files of which one must be there for this layout to be detected.
+	marks []string
+	// tables are the files that describe schemas; each may be absent.
+	tables []string
+	// folders may hold ID/ID.sqlite.
+	folders []string
+}
+
+// layouts in the order of detection: Spider's mark is also in the others' folders.
+var layouts = []layout{
+	{
+		name:    "bird",
+		rule:    sqlexec.Bird,
+		marks:   []string{"dev_tables.json", "train_tables.json", "test_tables.json"},
+		tables:  []string{"dev_tables.json", "train_tables.json", "test_tables.json"},
+		folders: []string{"dev_databases", "train_databases", "test_databases", "database", "databases"},
+	},
+	{
+		name:    "synsql",
+		rule:    sqlexec.TestSuite,
+		marks:   []string{"data.json"},
+		tables:  []string{"tables.json"},
+		folders: []string{"databases", "database"},
+	},
+	{
+		name:    "spider",
+		rule:    sqlexec.TestSuite,
+		marks:   []string{"tables.json", "dev.json", "train.json"},
+		tables:  []string{"tables.json", "test_tables.json"},
+		folders: []string{"database", "test_database"},
+	},
+}
+
+// OpenBenchmark opens the benchmark in dir. format is "spider", "bird", "synsql",
+// or "auto" to tell the layout from the files that are there.
+func OpenBenchmark(dir, format string) (*Benchmark, error) {
+	if info, err := os.Stat(dir); err != nil {
+		return nil, fmt.Errorf("benchmark: %w", err)
+	} else if !info.IsDir() {
+		return nil, fmt.Errorf("benchmark %s: not a folder", dir)
+	}
+	l, err := findLayout(dir, format)
+	if err != nil {
+		return nil, fmt.Errorf("benchmark %s: %w", dir, err)
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("benchmark: %w", err)
+	}
+	b := &Benchmark{
+		Name: filepath.Base(abs), Layout: l.name, Dir: dir, Limits: sqlexec.DefaultLimits(), layout: l,
+		databases: map[string]*sqlexec.Database{}, schemas: map[string]*sql.Schema{},
+	}
+	b.tables = sync.OnceValues(b.readTables)
+	return b, nil
+}
+
+func findLayout(dir, format string) (layout, error) {
+	var names []string
+	for _, l := range layouts {
+		if format == l.name || format == "auto" && len(existing(dir, l.marks)) > 0 {
+			return l, nil
+		}
+		names = append(names, l.name)
+	}
+	if format != "auto" {
+		return layout{}, fmt.Errorf("format %q: want auto, %s", format, strings.Join(names, ", "))
+	}
+	return layout{}, errors.New("no benchmark here: want tables.json and dev.json (Spider), dev_tables.json and dev.json (BIRD), or data.json (SynSQL)")
+}
+
+// existing returns the paths of those names that are in dir.
+func existing(dir string, names []string) (paths []string) {
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		if _, err := os.Stat(path); err == nil {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// Rule returns the comparison rule of the benchmark's official evaluator.
+func (b *Benchmark) Rule() sqlexec.Rule { return b.layout.rule }
+
+// DatabasePath returns where the database's file is, or where it belongs if it is
+// not there.
+func (b *Benchmark) DatabasePath(dbID string) string {
+	file := filepath.Join(dbID, dbID+".sqlite")
+	for _, folder := range b.layout.folders {
+		path := filepath.Join(b.Dir, folder, file)
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	folder := b.layout.folders[0]
+	if there := existing(b.Dir, b.layout.folders); len(there) > 0 {
+		folder = filepath.Base(there[0])
+	}
+	return filepath.Join(b.Dir, folder, file)
+}
+
+// Database opens a database, once; Close closes it.
+func (b *Benchmark) Database(dbID string) (*sqlexec.Database, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.database(dbID)
+}
+
+func (b *Benchmark) database(dbID string) (*sqlexec.Database, error) {
+	if d := b.databases[dbID]; d != nil {
+		return d, nil
+	}
+	if !isName(dbID) {
+		return nil, fmt.Errorf("db_id %q: not the name of a database", dbID)
+	}
+	d, err := sqlexec.Open(b.DatabasePath(dbID), b.Limits)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("benchmark %s has no database %q: put its file at %s", b.Dir, dbID, b.DatabasePath(dbID))
+	} else if err != nil {
+		return nil, err
+	}
+	b.databases[dbID] = d
+	return d, nil
+}
+
+// isName keeps ids, which come from files of any origin, inside the benchmark.
+func isName(dbID string) bool {
+	return dbID != "" && dbID != "." && dbID != ".." && !strings.ContainsAny(dbID, `/\`+"\x00")
+}
+
+// Schema returns the tables, columns and foreign keys of a database: those of its
+// file, with the foreign keys that only the tables file declares added, or the
+// tables file's alone where there is no database. The schema is shared: callers
+// must not change it.
+func (b *Benchmark) Schema(dbID string) (*sql.Schema, error) {
+	described, err := b.tables()
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := b.schemas[dbID]; s != nil {
+		return s, nil
+	}
+	s := described[dbID]
+	d, err := b.database(dbID)
+	switch {
+	case err == nil:
+		declared, err := d.Schema()
+		if err != nil {
+			return nil, err
+		}
+		s = withForeignKeys(declared, s)
+	case s == nil:
+		return nil, err
+	}
+	b.schemas[dbID] = s
+	return s, nil
+}
+
+// Close closes the databases.
+func (b *Benchmark) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var errs []error
+	for _, d := range b.databases {
+		errs = append(errs, d.Close())
+	}
+	clear(b.databases)
+	return errors.Join(errs...)
+}

@@ -1,0 +1,112 @@
+package data
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Extra holds the fields of a line that its format does not name, so that they
+// survive reading and writing.
+type Extra map[string]json.RawMessage
+
+// marshal is JSON as the files hold it: without the escapes for HTML, which would
+// make every comparison in SQL unreadable.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// marshalWithExtra writes the fields of v, a struct, then the extra ones by name.
+func marshalWithExtra(v any, extra Extra) ([]byte, error) {
+	line, err := marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	known := fields(reflect.TypeOf(v))
+	for _, name := range slices.Sorted(maps.Keys(extra)) {
+		if _, ok := known[name]; ok {
+			continue
+		}
+		key, err := marshal(name)
+		if err != nil {
+			return nil, err
+		}
+		line = append(line[:len(line)-1], ',')
+		line = append(append(line, key...), ':')
+		line = append(append(line, extra[name]...), '}')
+	}
+	return line, nil
+}
+
+// unmarshalWithExtra reads a JSON object into the struct that v points to and
+// returns the fields that v has no place for. Unlike encoding/json it tells "sql"
+// from "SQL", which benchmarks use for different things. An error names the field.
+func unmarshalWithExtra(object []byte, v any) (Extra, error) {
+	var all Extra
+	if err := json.Unmarshal(object, &all); err != nil {
+		return nil, plainJSONError(err)
+	}
+	target := reflect.ValueOf(v).Elem()
+	for name, index := range fields(target.Type()) {
+		raw, ok := all[name]
+		if !ok {
+			continue
+		}
+		delete(all, name)
+		if err := json.Unmarshal(raw, target.Field(index).Addr().Interface()); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, plainJSONError(err))
+		}
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	return all, nil
+}
+
+// fields maps the JSON names of a struct's fields to their indexes.
+func fields(t reflect.Type) map[string]int {
+	names := make(map[string]int, t.NumField())
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if name != "" && name != "-" {
+			names[name] = i
+		}
+	}
+	return names
+}
+
+// plainJSONError says what is wrong without naming Go's types.
+func plainJSONError(err error) error {
+	var kind *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &kind):
+		want := kind.Type.Kind().String()
+		switch kind.Type.Kind() {
+		case reflect.Struct, reflect.Map:
+			want = "object"
+		case reflect.Slice:
+			want = "list"
+		case reflect.Float64:
+			want = "number"
+		}
+		if kind.Field != "" {
+			return fmt.Errorf("%s: want %s, have %s", kind.Field, want, kind.Value)
+		}
+		return fmt.Errorf("want %s, have %s", want, kind.Value)
+	case errors.As(err, &syntax):
+		return fmt.Errorf("not JSON: %v (byte %d)", syntax, syntax.Offset)
+	}
+	return err
+}
