@@ -99,7 +99,7 @@ func (o Options) repaired(base data.Tuple, r *repair, k int, text, operator stri
 // lowest common ancestor (caper.md 1.4.4, steps 6 and 7).
 func rootCause(wrong, correct *statement, i, j int) *sql.Node {
 	clause := wrong.units[i].node
-	a, b := wrong.canonicalClause(i), correct.canonicalClause(j)
+	a, b := wrong.canonicalOf(clause), correct.canonicalOf(correct.units[j].node)
 	if a == nil || b == nil {
 		return clause
 	}

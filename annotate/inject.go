@@ -158,7 +158,7 @@ func (q *query) mutate(m mutation, g Granularity) (*statement, fault, bool) {
 		join(q.style.dress(lexemes(after))),
 	} {
 		mutant, ok := parse(q.text[:clause.Start]+text+q.text[clause.End:], q.schema, g)
-		if ok && sql.Equal(mutant.tree, want) {
+		if ok && readsAs(mutant.tree, want) {
 			f.root = follow(mutant.tree, pathTo(m.old))
 			return mutant, f, true
 		}
@@ -169,18 +169,18 @@ func (q *query) mutate(m mutation, g Granularity) (*statement, fault, bool) {
 // dropped writes the query without one clause. What then ends the query has no
 // closing semicolon: the missing clause would stand before it.
 func (q *query) dropped(clause *sql.Node, g Granularity, f fault) (*statement, fault, bool) {
+	start, end, block := clause.Start, clause.End, clause.Parent
 	i := slices.IndexFunc(q.units, func(u unit) bool { return u.node == clause })
-	block := clause.Parent
-	start, end := clause.Start, clause.End
-	if i >= 0 {
-		start, end = q.units[i].start, q.units[i].end
-	}
-	if isLast := i == q.topCount-1; isLast {
-		start = len(strings.TrimRight(q.text[:start], spaces))
+	switch isTop := i >= 0 && i < q.topCount; {
+	case isTop && i < q.topCount-1:
+		end = q.units[i+1].start
+	case isTop:
 		end = len(q.text)
-	} else if end >= block.End {
 		start = len(strings.TrimRight(q.text[:start], spaces))
-		end = block.End
+	case end < block.End:
+		end += len(q.text[end:]) - len(strings.TrimLeft(q.text[end:], spaces))
+	default:
+		start = len(strings.TrimRight(q.text[:start], spaces))
 	}
 	mutant, ok := parse(q.text[:start]+q.text[end:], q.schema, g)
 	if !ok {

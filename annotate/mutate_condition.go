@@ -51,29 +51,35 @@ func shiftBound(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
 	}
 }
 
-// swapConnective exchanges AND and OR.
+// swapConnective exchanges AND and OR. A chain of one connective is one node, so
+// that the changed node takes up operands of its new kind, or is taken up by a
+// parent of that kind.
 func swapConnective(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
-	c := n.Clone()
+	kind := sql.And
 	switch n.Kind {
 	case sql.And:
-		c.Kind = sql.Or
+		kind = sql.Or
 	case sql.Or:
-		c.Kind = sql.And
 	default:
 		return
 	}
-	// A chain of one connective is one node: take up the children of a child
-	// that is now of the same kind, as the parser does.
-	var children []*sql.Node
-	for _, child := range c.Children {
-		if child.Kind == c.Kind {
-			children = append(children, child.Children...)
-			continue
-		}
-		children = append(children, child)
+	old, c := n, n.Clone()
+	c.Kind = kind
+	if n.Parent.Kind == kind {
+		old = n.Parent
+		outer := old.Clone()
+		outer.Children[n.Index()], c = c, outer
 	}
-	c.Children = children
-	propose(n, c)
+	var operands []*sql.Node
+	for _, operand := range c.Children {
+		if operand.Kind == kind {
+			operands = append(operands, operand.Children...)
+		} else {
+			operands = append(operands, operand)
+		}
+	}
+	c.Children = operands
+	propose(old, c)
 }
 
 // dropConjunct leaves out one operand of AND or OR. With two operands the other

@@ -67,12 +67,18 @@ func (o Options) pairs(base data.Tuple, chosen, rejected *statement, f fault) []
 		if len(chosen.text) < u.start || chosen.text[:u.start] != wrong.text[:u.start] {
 			continue // the fault lies ahead of the clause
 		}
+		if f.root.Start < u.start || u.end < f.root.End {
+			continue // only a dependency edge leads here: the clause itself is sound
+		}
 		t := base
-		_, text, node := chosen.at(u.start, u.depth)
+		kind, text, node := chosen.at(u.start, u.depth)
+		if kind != u.kind {
+			node = nil // the clause is one too many: the edit deletes it
+		}
 		t.Prefix, t.Chosen, t.Rejected = wrong.text[:u.start], text, wrong.text[u.start:u.end]
 		t.Clause, t.ClauseIndex = string(u.kind), u.top
 		t.RootClause = k == holder
-		tuples = append(tuples, preference{o.priced(t, rewards[k], u.node, node), u.depth})
+		tuples = append(tuples, preference{o.priced(t, rewards[k], wrong.canonicalOf(u.node), chosen.canonicalOf(node)), u.depth})
 	}
 	return slices.DeleteFunc(tuples, func(t preference) bool { return t.Chosen == t.Rejected })
 }
@@ -87,10 +93,11 @@ func (o Options) missingPair(base data.Tuple, chosen, wrong *statement, root *sq
 	base.Chosen, base.Clause = text, string(root.ClauseKind())
 	base.ClauseIndex = wrong.topIndex(root.Start)
 	base.RootClause = true
-	return preference{o.priced(base, -o.Alpha, nil, node), depth}
+	return preference{o.priced(base, -o.Alpha, nil, chosen.canonicalOf(node)), depth}
 }
 
-// priced fills in the reward, the edit cost and the margin.
+// priced fills in the reward, the edit cost between the canonical clauses, and
+// the margin.
 func (o Options) priced(t data.Tuple, reward float64, wrong, right *sql.Node) data.Tuple {
 	cost, _ := sql.Distance(wrong, right)
 	t.Reward, t.EditCost = reward, float64(cost)

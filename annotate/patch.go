@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"caper/sql"
+
 	"github.com/sqlc-dev/meyer/token"
 )
 
@@ -42,6 +44,17 @@ func patch(source, before, after string, s style) string {
 	}
 	dropNoise(old, kept, len(next))
 	return merge(old, kept, dressed)
+}
+
+// readsAs reports that a tree parsed from patched text is the one that was meant.
+// Names may have changed case with the style; strings may not.
+func readsAs(got, want *sql.Node) bool {
+	isSame := strings.EqualFold(got.Value, want.Value)
+	if got.Kind == sql.String || got.DoubleQuoted {
+		isSame = got.Value == want.Value
+	}
+	return isSame && got.Kind == want.Kind && strings.EqualFold(got.Qualifier, want.Qualifier) &&
+		slices.EqualFunc(got.Children, want.Children, readsAs)
 }
 
 // The fate of a token of the source that has no counterpart in the new print.
@@ -138,7 +151,13 @@ func merge(old []lexeme, kept []int, dressed []lexeme) string {
 			}
 			put(l, true)
 		default:
+			if laid < k && run == nil { // the first new token stands where l stood
+				run, l.gap = &lexeme{gap: l.gap}, dressed[k].gap
+			}
 			insert(k)
+			if run != nil && dressed[k].gap == "" { // T1 . name: the run's gap was another's
+				run = &lexeme{}
+			}
 			put(l, false)
 			laid = k + 1
 		}

@@ -13,7 +13,7 @@ func TestPatchKeepsStyle(t *testing.T) {
 		{"select a from t where b=1", "SELECT a FROM t WHERE b != 1", "select a from t where b!=1"},
 		{"SELECT a FROM t WHERE b <> 1 AND c = 2", "SELECT a FROM t WHERE b != 1 AND c != 2", "SELECT a FROM t WHERE b <> 1 AND c <> 2"},
 		{"select a  from t", "SELECT DISTINCT a FROM t", "select distinct a  from t"},
-		{"SELECT count( a ) FROM t", "SELECT COUNT(DISTINCT a) FROM t", "SELECT count(DISTINCT a ) FROM t"},
+		{"SELECT count( a ) FROM t", "SELECT COUNT(DISTINCT a) FROM t", "SELECT count( DISTINCT a ) FROM t"},
 		{"SELECT count(DISTINCT a) FROM t", "SELECT count(a) FROM t", "SELECT count(a) FROM t"},
 		{"SELECT a FROM t INNER JOIN u ON t.x = u.x", "SELECT a FROM t LEFT JOIN u ON t.x = u.x", "SELECT a FROM t LEFT JOIN u ON t.x = u.x"},
 		{"SELECT a FROM t INNER JOIN u ON t.x = u.x", "SELECT a FROM t JOIN u ON t.x = u.y", "SELECT a FROM t INNER JOIN u ON t.x = u.y"},
@@ -31,7 +31,7 @@ func TestPatchKeepsStyle(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s\n towards %s\n gives   %s\n want    %s", c.wrong, c.gold, got, c.want)
 		}
-		if s := statementOf(t, got, Top); !sql.Equal(s.tree, renameLike(gold.tree, wrong.tree)) && c.wrong[len(c.wrong)-1] != '"' {
+		if s := statementOf(t, got, Top); !sql.Equal(s.tree, renameLike(gold, wrong)) && c.wrong[len(c.wrong)-1] != '"' {
 			t.Errorf("%s reads otherwise than %s", got, c.gold)
 		}
 	}

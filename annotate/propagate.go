@@ -34,7 +34,8 @@ func (o Options) clauseRewards(s *statement, root *sql.Node, holder int) []float
 		edges = sql.Dependencies(s.tree, sql.Resolve(s.tree, s.schema))
 	}
 	for _, v := range sql.Upward(root, edges) {
-		if isBareBlock(v.Node) || v.Node.IsCondensed() {
+		isMissing := v.Node == root && holder < 0
+		if isMissing || isBareBlock(v.Node) || v.Node.IsCondensed() {
 			continue
 		}
 		if k := s.holding(v.Node); k >= 0 {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"caper/sql"
 	"caper/sqlexec"
@@ -121,7 +122,9 @@ func (q *query) domain(column *sql.Node) []string {
 	for _, row := range result.Rows {
 		switch v := row[0].(type) {
 		case string:
-			values = append(values, v)
+			if utf8.ValidString(v) {
+				values = append(values, v)
+			}
 		case int64:
 			values = append(values, strconv.FormatInt(v, 10))
 		case float64:

@@ -7,52 +7,85 @@ import (
 	"caper/sql"
 )
 
-// renameLike copies gold with its sources named as the prediction names them:
-// its aliases, or the bare table name where it uses none (caper.md 1.4.4, step
-// 3). Blocks that stand at the same place in both are named alike.
-func renameLike(gold, wrong *sql.Node) *sql.Node {
-	c := gold.Clone()
-	renameBlock(c, wrong)
-	return c
+// renameLike copies gold with its sources named as the wrong query names them:
+// by its aliases, or by the bare table name where it uses none (caper.md 1.4.4,
+// step 3). Blocks that stand at the same place in both are named alike; blocks
+// without counterpart follow the wrong query's general habit.
+func renameLike(gold, wrong *statement) *sql.Node {
+	tree := gold.tree.Clone()
+	r := renamer{
+		scopes:  sql.Resolve(tree, gold.schema),
+		wrong:   wrong.tree,
+		names:   make(map[*sql.Node]naming),
+		qualify: make(map[*sql.Node]qualification),
+	}
+	r.block(tree, wrong.tree)
+	sql.Walk(tree, func(n *sql.Node) bool {
+		if n.Kind == sql.Column || n.Kind == sql.Star && n.Qualifier != "" {
+			r.column(n)
+		}
+		return true
+	})
+	for source, name := range r.names {
+		setAlias(source, name)
+	}
+	return tree
 }
 
-// renameBlock names the sources of g like those of w, then those of the blocks
-// in the same clauses.
-func renameBlock(g, w *sql.Node) {
-	if g.Kind == sql.Compound || w.Kind == sql.Compound {
-		renameCompound(g, w)
-		return
+// renamer decides the names of gold's sources before any is changed.
+type renamer struct {
+	scopes  *sql.Scopes
+	wrong   *sql.Node
+	names   map[*sql.Node]naming
+	qualify map[*sql.Node]qualification
+}
+
+// naming is the name that a source gets and whether it is an alias.
+type naming struct {
+	name  string
+	alias bool
+}
+
+// block names the sources of g, gold's counterpart of w, which may be nil, then
+// those of the blocks inside.
+func (r *renamer) block(g, w *sql.Node) {
+	if g.Kind == sql.Compound || w != nil && w.Kind == sql.Compound {
+		theirs := operands(w)
+		for i, b := range operands(g) {
+			r.block(b, at(theirs, i))
+		}
+		if g.Kind != sql.Compound {
+			return
+		}
 	}
-	if g.Kind == sql.Select && w.Kind == sql.Select {
-		renameSources(g, w)
+	if g.Kind == sql.Select {
+		r.sources(g, w)
 	}
 	for _, clause := range g.Children {
-		other := w.Child(clause.Kind)
-		if other == nil {
-			continue
+		if clause.Kind == sql.SetOp || clause.IsBlock() {
+			continue // operands, done
 		}
-		theirs := innerBlocks(other)
+		var theirs []*sql.Node
+		if w != nil && w.Child(clause.Kind) != nil {
+			theirs = innerBlocks(w.Child(clause.Kind))
+		}
 		for i, b := range innerBlocks(clause) {
-			if i < len(theirs) {
-				renameBlock(b, theirs[i])
-			}
+			r.block(b, at(theirs, i))
 		}
 	}
 }
 
-// renameCompound pairs the operands of set operations in order.
-func renameCompound(g, w *sql.Node) {
-	theirs := operands(w)
-	for i, b := range operands(g) {
-		if i < len(theirs) {
-			renameBlock(b, theirs[i])
-		}
+// at is the i-th node, nil where the list is shorter.
+func at(nodes []*sql.Node, i int) *sql.Node {
+	if i < len(nodes) {
+		return nodes[i]
 	}
+	return nil
 }
 
 // operands are the blocks that a set operation joins, or the block itself.
 func operands(n *sql.Node) []*sql.Node {
-	if n.Kind != sql.Compound {
+	if n == nil || n.Kind != sql.Compound {
 		return []*sql.Node{n}
 	}
 	var list []*sql.Node
@@ -104,88 +137,99 @@ func aliasOf(source *sql.Node) string {
 	return ""
 }
 
-// naming is the name that a source gets and whether it is an alias.
-type naming struct {
-	name  string
-	alias bool
-}
-
-// renameSources names the sources of block g like those of w over the same
-// tables. Tables that w lacks keep their name unless it is taken, and are
-// numbered on where w numbers its aliases.
-func renameSources(g, w *sql.Node) {
-	ours, theirs := tableSources(g), tableSources(w)
-	names := matchNames(ours, theirs)
-	rename := make(map[string]naming)
-	for i, source := range ours {
-		old := aliasOf(source)
-		if old == "" {
-			old = source.Value
+// sources names the sources of block g like those of w over the same tables. A
+// table that w lacks gets its own name where the wrong query uses no aliases,
+// else keeps its alias unless that is taken or w numbers its aliases. A
+// correlated block without counterpart keeps its names.
+func (r *renamer) sources(g, w *sql.Node) {
+	habit := w
+	if w == nil {
+		if r.isCorrelated(g) {
+			return
 		}
-		rename[strings.ToLower(old)] = names[i]
-		setAlias(source, names[i])
+		habit = r.wrong
 	}
-	qualify := qualifierStyle(w)
-	if len(ours) != 1 {
-		qualify = keepQualifiers
+	r.qualify[g] = qualificationOf(habit, w == nil)
+	ours := tableSources(g)
+	var theirs []*sql.Node
+	if w != nil {
+		theirs = tableSources(w)
 	}
-	renameColumns(g, g, rename, qualify)
-}
-
-// matchNames chooses the name of each of our sources.
-func matchNames(ours, theirs []*sql.Node) []naming {
-	names := make([]naming, len(ours))
-	taken := make(map[string]bool)
-	used := make([]bool, len(theirs))
-	aliased, numbered := false, 0
-	for _, t := range theirs {
-		alias := aliasOf(t)
-		aliased = aliased || alias != ""
-		if neutralAlias.MatchString(alias) {
-			numbered++
-		}
-		taken[strings.ToLower(alias)] = true
-	}
-	for i, o := range ours {
-		for j, t := range theirs {
-			if !used[j] && o.Kind == t.Kind && sameName(o.Value, t.Value) {
-				used[j] = true
-				names[i] = naming{t.Value, false}
-				if alias := aliasOf(t); alias != "" {
-					names[i] = naming{alias, true}
-				}
-				taken[strings.ToLower(names[i].name)] = true
-				break
-			}
-		}
-	}
-	for i, o := range ours {
-		if names[i].name != "" {
+	taken := r.match(ours, theirs)
+	aliased, numbered := aliasHabit(habit)
+	for _, o := range ours {
+		if _, done := r.names[o]; done {
 			continue
 		}
 		n := naming{aliasOf(o), true}
-		bare := o.Kind == sql.Table && !aliased && !taken[strings.ToLower(o.Value)]
 		switch {
-		case bare:
+		case o.Kind == sql.Table && !aliased && !taken[strings.ToLower(o.Value)]:
 			n = naming{o.Value, false}
-		case numbered > 0 && neutralAlias.MatchString(n.name) || n.name != "" && taken[strings.ToLower(n.name)]:
-			n.name = freshAlias(theirs, taken)
+		case numbered != "" && neutralAlias.MatchString(n.name), n.name != "" && taken[strings.ToLower(n.name)]:
+			n.name = freshAlias(numbered, taken)
 		case n.name == "":
 			n = naming{o.Value, false}
 		}
-		names[i] = n
+		r.names[o] = n
 		taken[strings.ToLower(n.name)] = true
 	}
-	return names
 }
 
-// freshAlias is the first free T1, T2, ..., in the case the prediction uses.
-func freshAlias(theirs []*sql.Node, taken map[string]bool) string {
-	letter := "T"
+// match gives each of our sources the name of the first source of theirs over
+// the same table that is left, and returns the names in use.
+func (r *renamer) match(ours, theirs []*sql.Node) (taken map[string]bool) {
+	taken = make(map[string]bool)
+	used := make([]bool, len(theirs))
 	for _, t := range theirs {
-		if strings.HasPrefix(aliasOf(t), "t") {
-			letter = "t"
+		taken[strings.ToLower(aliasOf(t))] = true
+	}
+	for _, o := range ours {
+		for j, t := range theirs {
+			if used[j] || o.Kind != t.Kind || !sameName(o.Value, t.Value) {
+				continue
+			}
+			used[j] = true
+			n := naming{t.Value, false}
+			if alias := aliasOf(t); alias != "" {
+				n = naming{alias, true}
+			}
+			r.names[o] = n
+			taken[strings.ToLower(n.name)] = true
+			break
 		}
+	}
+	return taken
+}
+
+// isCorrelated reports that the block reads columns of a block around it.
+func (r *renamer) isCorrelated(block *sql.Node) bool {
+	found := false
+	sql.Walk(block, func(n *sql.Node) bool {
+		found = found || n.Kind == sql.Column && r.scopes.Binding(n).Level > 0
+		return !found
+	})
+	return found
+}
+
+// aliasHabit tells whether a query gives its tables aliases, and the letter that
+// it numbers them with, "" if it does not.
+func aliasHabit(tree *sql.Node) (aliased bool, letter string) {
+	sql.Walk(tree, func(n *sql.Node) bool {
+		if n.Kind == sql.Table && aliasOf(n) != "" {
+			aliased = true
+			if neutralAlias.MatchString(aliasOf(n)) {
+				letter = aliasOf(n)[:1]
+			}
+		}
+		return true
+	})
+	return aliased, letter
+}
+
+// freshAlias is the first free of T1, T2, ...
+func freshAlias(letter string, taken map[string]bool) string {
+	if letter == "" {
+		letter = "T"
 	}
 	for i := 1; ; i++ {
 		if name := fmt.Sprint(letter, i); !taken[strings.ToLower(name)] {
@@ -196,33 +240,33 @@ func freshAlias(theirs []*sql.Node, taken map[string]bool) string {
 
 // setAlias gives a source its alias or takes it away.
 func setAlias(source *sql.Node, n naming) {
-	last := len(source.Children) - 1
 	alias := source.Child(sql.Alias)
 	switch {
 	case alias != nil && n.alias:
 		alias.Value = n.name
 	case alias != nil && source.Kind == sql.Table:
-		source.Children = source.Children[:last]
-	case alias == nil && n.alias:
+		source.Children = source.Children[:len(source.Children)-1]
+	case alias == nil && n.alias && n.name != "":
 		source.Children = append(source.Children, &sql.Node{Kind: sql.Alias, Value: n.name, Parent: source})
 	}
 }
 
-// qualification says what becomes of the qualifiers of a block over one source.
+// qualification says how a block writes its columns.
 type qualification int
 
 const (
-	keepQualifiers qualification = iota
-	addQualifiers
-	dropQualifiers
+	mixedQualifiers qualification = iota
+	allQualified
+	noneQualified
 )
 
-// qualifierStyle tells whether a block qualifies its columns: all, none or some.
-func qualifierStyle(block *sql.Node) qualification {
+// qualificationOf tells whether all, none or some of the columns of a block are
+// qualified, with deep also those of the blocks inside.
+func qualificationOf(block *sql.Node, deep bool) qualification {
 	bare, qualified := 0, 0
 	sql.Walk(block, func(n *sql.Node) bool {
 		switch {
-		case n != block && n.IsBlock():
+		case n != block && n.IsBlock() && !deep:
 			return false
 		case n.Kind == sql.Column && n.Qualifier == "" && !n.DoubleQuoted:
 			bare++
@@ -233,71 +277,47 @@ func qualifierStyle(block *sql.Node) qualification {
 	})
 	switch {
 	case qualified == 0 && bare > 0:
-		return dropQualifiers
+		return noneQualified
 	case bare == 0 && qualified > 0:
-		return addQualifiers
+		return allQualified
 	}
-	return keepQualifiers
+	return mixedQualifiers
 }
 
-// renameColumns replaces the qualifiers under n, which belongs to block. Inner
-// blocks see the names too unless a source of theirs has the same one.
-func renameColumns(n, block *sql.Node, rename map[string]naming, qualify qualification) {
-	for _, c := range n.Children {
-		if c.IsBlock() {
-			renameColumns(c, c, hide(rename, c), keepQualifiers)
-			continue
-		}
-		if c.Kind == sql.Column || c.Kind == sql.Star {
-			renameColumn(c, rename, qualify)
-		}
-		renameColumns(c, block, rename, qualify)
+// column gives a column the new name of its source as qualifier; in a block that
+// qualifies none of its columns, none where it is unambiguous without; in a
+// block that qualifies all, always.
+func (r *renamer) column(c *sql.Node) {
+	b := r.scopes.Binding(c)
+	if b.Meaning == sql.MeansString { // the style decides the quotes
+		c.Kind, c.DoubleQuoted = sql.String, false
+		return
 	}
-}
-
-func renameColumn(c *sql.Node, rename map[string]naming, qualify qualification) {
-	to, known := rename[strings.ToLower(c.Qualifier)]
+	if b.Meaning != sql.MeansColumn || b.Source == nil {
+		return
+	}
+	name, known := r.names[b.Source.Node]
+	habit := r.qualify[c.Block()]
 	switch {
-	case c.Qualifier == "" && qualify == addQualifiers && c.Kind == sql.Column && !c.DoubleQuoted && !isOutputName(c):
-		for _, only := range rename {
-			c.Qualifier = only.name
-		}
-	case c.Qualifier != "" && known && qualify == dropQualifiers:
+	case c.Kind == sql.Column && c.Qualifier != "" && habit == noneQualified && r.isUnambiguous(c, b):
 		c.Qualifier = ""
 	case c.Qualifier != "" && known:
-		c.Qualifier = to.name
+		c.Qualifier = name.name
+	case c.Qualifier == "" && known && habit == allQualified:
+		c.Qualifier = name.name
 	}
 }
 
-// isOutputName reports that a bare column is named as an alias of its block's
-// projection.
-func isOutputName(c *sql.Node) bool {
-	block := c.Block()
-	if block == nil || block.Child(sql.Projection) == nil {
-		return false
-	}
-	for _, item := range block.Child(sql.Projection).Children {
-		if a := item.Child(sql.Alias); a != nil && sameName(a.Value, c.Value) {
-			return true
-		}
-	}
-	return false
-}
-
-// hide leaves out the names that sources of the block take over.
-func hide(rename map[string]naming, block *sql.Node) map[string]naming {
-	visible := make(map[string]naming, len(rename))
-	for name, n := range rename {
-		visible[name] = n
-	}
-	for _, o := range operands(block) {
-		for _, source := range tableSources(o) {
-			name := aliasOf(source)
-			if name == "" {
-				name = source.Value
+// isUnambiguous reports that a bare column would be bound to the same source.
+func (r *renamer) isUnambiguous(c *sql.Node, b sql.Binding) bool {
+	scope := r.scopes.Scope(c.Block())
+	for level := 0; scope != nil && level <= b.Level; level++ {
+		for _, s := range scope.Sources {
+			if s != b.Source && (s.Open || s.Find(c.Value) >= 0) {
+				return false
 			}
-			delete(visible, strings.ToLower(name))
 		}
+		scope = scope.Outer
 	}
-	return visible
+	return true
 }

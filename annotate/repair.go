@@ -39,7 +39,7 @@ func newRepair(wrong, gold *statement) *repair {
 		gold:    gold,
 		trimmed: strings.TrimRight(wrong.text, spaces+";"),
 		style:   styleOf(wrong.text),
-		renamed: sql.ClauseNodes(renameLike(gold.tree, wrong.tree)),
+		renamed: sql.ClauseNodes(renameLike(gold, wrong)),
 		gap:     " ",
 		texts:   make(map[int]string),
 	}
@@ -90,27 +90,29 @@ func (s *statement) ofKind(kind sql.ClauseKind) []int {
 	return found
 }
 
-// divergent lists the slots whose clauses differ in canonical form.
+// divergent lists the slots whose clauses differ in canonical form. Where none
+// does and yet the query fails, it is the wording that fails (an ambiguous
+// column), and the slots that differ in text are listed.
 func (r *repair) divergent() []int {
-	var list []int
+	var inMeaning, inText []int
 	for k, s := range r.slots {
-		if s.wrong < 0 || s.gold < 0 || !sql.Equal(r.wrong.canonicalClause(s.wrong), r.gold.canonicalClause(s.gold)) {
-			list = append(list, k)
+		if s.wrong < 0 || s.gold < 0 || !r.wrong.means(s.wrong, r.gold, s.gold) {
+			inMeaning = append(inMeaning, k)
+		}
+		if r.goldText(k) != r.wrongText(k) {
+			inText = append(inText, k)
 		}
 	}
-	return list
+	if len(inMeaning) == 0 {
+		return inText
+	}
+	return inMeaning
 }
 
-// canonicalClause is the canonical form of outermost unit i, nil where the
-// canonical statement has no such clause.
-func (s *statement) canonicalClause(i int) *sql.Node {
-	if s.canonical == nil {
-		s.canonical = sql.ClauseNodes(sql.Canonical(s.tree, s.schema))
-	}
-	if i >= len(s.canonical) || len(s.canonical) != s.topCount {
-		return nil
-	}
-	return s.canonical[i]
+// means reports that outermost unit i of s equals unit j of another statement in
+// canonical form.
+func (s *statement) means(i int, other *statement, j int) bool {
+	return sql.Equal(s.canonicalOf(s.units[i].node), other.canonicalOf(other.units[j].node))
 }
 
 // starts lists the slots from which gold may complete the wrong query, in the
@@ -215,7 +217,7 @@ func (r *repair) goldText(k int) string {
 func (r *repair) says(k int, text string, want *sql.Node) bool {
 	u := r.wrong.units[r.slots[k].wrong]
 	s, ok := parse(r.wrong.text[:u.node.Start]+text+r.wrong.text[u.node.End:], nil, Top)
-	return ok && s.topCount == r.wrong.topCount && sql.Equal(s.units[r.slots[k].wrong].node, want)
+	return ok && s.topCount == r.wrong.topCount && readsAs(s.units[r.slots[k].wrong].node, want)
 }
 
 // offset is where slot k's clause starts in the wrong query, or would start.

@@ -2,7 +2,9 @@ package annotate
 
 import (
 	"context"
+	"os"
 	"strings"
+	"unicode/utf8"
 
 	"caper/data"
 	"caper/sql"
@@ -53,15 +55,23 @@ type annotator struct {
 // is not. The error is never the rollout's fault.
 func (a *annotator) rollout(ctx context.Context, r data.Rollout) (*outcome, error) {
 	out := &outcome{}
-	if strings.TrimSpace(r.SQL) == "" {
+	switch {
+	case strings.TrimSpace(r.SQL) == "":
 		out.reason = NoQuery
+		return out, nil
+	case !utf8.ValidString(r.SQL):
+		out.reason = NoParse
+		return out, nil
+	}
+	if _, err := os.Stat(a.bench.DatabasePath(r.DBID)); err != nil {
+		out.reason = NoDatabase
 		return out, nil
 	}
 	database, err := a.bench.Database(r.DBID)
 	if err != nil {
 		return nil, err
 	}
-	schema, err := database.Schema()
+	schema, err := a.bench.Schema(r.DBID)
 	if err != nil {
 		return nil, err
 	}

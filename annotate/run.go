@@ -3,7 +3,6 @@ package annotate
 import (
 	"context"
 	"crypto/sha256"
-	"fmt"
 	"iter"
 	"strings"
 	"sync"
@@ -116,9 +115,9 @@ func (a *annotator) collect(ctx context.Context, ordered <-chan *job, emit func(
 				continue
 			}
 			seen[t.ID] = true
-			if err := t.Validate(); err != nil {
-				return summary, fmt.Errorf("annotate: rollout %s of question %s gave a tuple that breaks the format: %w",
-					j.rollout.Source, j.rollout.QuestionID, err)
+			if t.Validate() != nil {
+				summary.InvalidTuples++
+				continue
 			}
 			if err := emit(t); err != nil {
 				return summary, err

@@ -74,13 +74,14 @@ type style struct {
 	stringQuote, nameQuote    byte
 	notEqual                  string // "!=" or "<>"
 	as                        bool   // aliases are written with AS
+	quoteNames                bool   // every name stands in quotes
 }
 
 // styleOf reads the style off a query.
 func styleOf(text string) style {
 	s := style{lowerNames: true, stringQuote: '\'', nameQuote: '"', notEqual: "!=", as: true}
 	list := lexemes(text)
-	var lower, upper, mixedNames, names, aliases, withAs int
+	var lower, upper, mixedNames, names, quoted, aliases, withAs int
 	for i, l := range list {
 		content, quote := l.content()
 		switch {
@@ -92,6 +93,7 @@ func styleOf(text string) style {
 			s.stringQuote = quote
 		case quote != 0:
 			s.nameQuote = quote
+			quoted++
 		case l.Kind == token.ID && i+1 < len(list) && list[i+1].Kind == token.LP:
 			s.upperFunctions = strings.ToUpper(content) == content
 		case l.Kind == token.ID:
@@ -110,6 +112,7 @@ func styleOf(text string) style {
 			upper++
 		}
 	}
+	s.quoteNames = names == 0 && quoted > 0
 	s.lowerKeywords = lower > upper
 	s.lowerNames = mixedNames == 0 && names > 0
 	s.as = aliases == 0 || withAs > 0
@@ -147,16 +150,17 @@ func (s style) dress(list []lexeme) []lexeme {
 			l.text = s.notEqual
 		case quote == '\'' && s.stringQuote == '"' && !strings.ContainsRune(content, '"'):
 			l.text = `"` + content + `"`
-		case quote == '"' && s.nameQuote == '`' && !strings.ContainsRune(content, '`'):
-			l.text = "`" + content + "`"
-		case quote == '"' && s.nameQuote == '[' && !strings.ContainsAny(content, "[]"):
-			l.text = "[" + content + "]"
+		case quote == '"':
+			l.text = s.quotedName(content)
 		case quote != 0:
 		case l.Kind == token.ID && i+1 < len(list) && list[i+1].Kind == token.LP:
 			l.text = caseOf(content, !s.upperFunctions)
 		case l.Kind == token.ID:
 			if s.lowerNames {
 				l.text = strings.ToLower(content)
+			}
+			if s.quoteNames {
+				l.text = s.quotedName(content)
 			}
 		case l.Kind == token.AS && !s.as && isAliasAs(list, i):
 			continue
@@ -166,6 +170,17 @@ func (s style) dress(list []lexeme) []lexeme {
 		dressed = append(dressed, l)
 	}
 	return dressed
+}
+
+// quotedName writes a name in the query's kind of quotes, where it fits in.
+func (s style) quotedName(name string) string {
+	switch {
+	case s.nameQuote == '`' && !strings.ContainsRune(name, '`'):
+		return "`" + name + "`"
+	case s.nameQuote == '[' && !strings.ContainsAny(name, "[]"):
+		return "[" + name + "]"
+	}
+	return quoteName(name)
 }
 
 // isAliasAs tells the AS of an alias from the AS of CAST and of a CTE.

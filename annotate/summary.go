@@ -9,12 +9,13 @@ type Reason string
 const (
 	Duplicate    Reason = "duplicate"     // the same query for the same question came before
 	NoQuery      Reason = "no_query"      // the rollout holds no text
+	NoDatabase   Reason = "no_database"   // the benchmark has no file for it
 	NoParse      Reason = "no_parse"      // not one SELECT statement, or a mutant that could not be written
-	GoldNoParse  Reason = "gold_no_parse" //
+	GoldNoParse  Reason = "gold_no_parse" // gold is not one SELECT statement
 	GoldError    Reason = "gold_error"    // gold fails on the database
-	GoldTimeout  Reason = "gold_timeout"  //
+	GoldTimeout  Reason = "gold_timeout"  // gold passes the time limit
 	RunOn        Reason = "run_on"        // correct once the text behind the first statement is cut
-	NoDivergence Reason = "no_divergence" // same canonical form as gold, yet another result
+	NoDivergence Reason = "no_divergence" // the same as gold in every clause, yet wrong
 	Unrepaired   Reason = "unrepaired"    // no repair was correct
 	NoMutant     Reason = "no_mutant"     // a correct rollout of which no mutant was accepted
 )
@@ -50,9 +51,11 @@ type Summary struct {
 
 	Tuples int `json:"tuples"`
 	// EnclosingTuples are those of clauses around the faulty one, with a decayed
-	// margin; DuplicateTuples were not emitted a second time.
+	// margin; DuplicateTuples were not emitted a second time. InvalidTuples broke
+	// the format and were not emitted: more than 0 is a defect of this package.
 	EnclosingTuples int            `json:"enclosing_tuples"`
 	DuplicateTuples int            `json:"duplicate_tuples"`
+	InvalidTuples   int            `json:"invalid_tuples"`
 	ByDataset       map[string]int `json:"by_dataset"`
 	BySplit         map[string]int `json:"by_split"`
 	BySource        map[string]int `json:"by_source"`

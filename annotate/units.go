@@ -27,8 +27,8 @@ type statement struct {
 	tree     *sql.Node
 	units    []unit
 	topCount int
-	// canonical holds the outermost clauses in canonical form, once asked for.
-	canonical []*sql.Node
+	// canonical holds the canonical form of every clause, once asked for.
+	canonical map[*sql.Node]*sql.Node
 }
 
 // parse reads text as a statement on a database, with the units of granularity
@@ -80,6 +80,23 @@ func (s *statement) addInner(n *sql.Node, top, depth int) {
 			s.addInner(c, top, depth+1)
 		}
 	}
+}
+
+// canonicalOf is the canonical form of a unit's node, nil for a nil node.
+func (s *statement) canonicalOf(clause *sql.Node) *sql.Node {
+	if clause == nil {
+		return nil
+	}
+	if s.canonical == nil {
+		s.canonical = make(map[*sql.Node]*sql.Node)
+		sql.Walk(sql.Canonical(s.tree, s.schema), func(n *sql.Node) bool {
+			if s.canonical[n.Origin] == nil && (n.IsClause() || n.Kind == sql.Values) {
+				s.canonical[n.Origin] = n
+			}
+			return true
+		})
+	}
+	return s.canonical[clause]
 }
 
 // holding is the index of the innermost unit that node n lies in. Blocks that

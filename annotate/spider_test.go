@@ -1,0 +1,280 @@
+package annotate
+
+import (
+	"database/sql"
+	"fmt"
+	"iter"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"caper/data"
+)
+
+// shared finds the test data beside the repository, or skips.
+func shared(t testing.TB, parts ...string) string {
+	t.Helper()
+	path := filepath.Join(append([]string{"..", "..", "shared", "data"}, parts...)...)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("test data is not here: put the folder shared/data beside the repository (%v)", err)
+	}
+	return path
+}
+
+// every passes on one rollout in n.
+func every(n int, rollouts iter.Seq2[data.Rollout, error]) iter.Seq2[data.Rollout, error] {
+	return func(yield func(data.Rollout, error) bool) {
+		i := 0
+		for r, err := range rollouts {
+			if i++; err == nil && i%n != 0 {
+				continue
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestSpiderInvariants annotates a share of eight systems' predictions on Spider
+// dev and checks on every tuple what caper.md Part 4 (1-4) and the tuple format
+// promise. It shares no code with the annotator: its own connection to the
+// databases, its own comparison of results, its own look at the bytes.
+func TestSpiderInvariants(t *testing.T) {
+	bench, err := data.OpenBenchmark(shared(t, "spider"), "spider")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bench.Close()
+	predictions := shared(t, "predictions", "spider_dev.jsonl")
+	golds := make(map[string]string)
+	var tuples []data.Tuple
+	rollouts := func(yield func(data.Rollout, error) bool) {
+		for r, err := range every(11, data.ReadRollouts(predictions, bench, "dev")) {
+			golds[r.QuestionID.String()] = r.Gold
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+	summary, err := Run(t.Context(), bench, rollouts, DefaultOptions(), func(tuple data.Tuple) error {
+		tuples = append(tuples, tuple)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d rollouts, %d correct, %d failing, %d repaired, %d mutants of %d tried, %d tuples; %v",
+		summary.Rollouts, summary.Correct, summary.Failing, summary.Repaired, summary.MutantsAccepted, summary.MutantsTried,
+		summary.Tuples, summary.Reasons)
+	if len(tuples) < 200 || summary.InvalidTuples != 0 || len(tuples) != summary.Tuples {
+		t.Errorf("%d tuples, summary %+v", len(tuples), summary)
+	}
+	if share := float64(summary.Repaired) / float64(summary.Failing); share < 0.97 {
+		t.Errorf("%.1f %% of the failing rollouts are repaired", 100*share)
+	}
+	checker := newChecker(t, bench)
+	for i, tuple := range tuples {
+		for _, fault := range checker.check(tuple, golds[tuple.QuestionID.String()]) {
+			t.Errorf("tuple %d (%s, %s): %s\n  prefix   %q\n  chosen   %q\n  rejected %q", i, tuple.Operator, tuple.Clause, fault,
+				tuple.Prefix, tuple.Chosen, tuple.Rejected)
+		}
+	}
+}
+
+// checker judges tuples by execution on its own connections.
+type checker struct {
+	t         *testing.T
+	bench     *data.Benchmark
+	databases map[string]*sql.DB
+	ids       map[string]bool
+}
+
+func newChecker(t *testing.T, bench *data.Benchmark) *checker {
+	c := &checker{t: t, bench: bench, databases: make(map[string]*sql.DB), ids: make(map[string]bool)}
+	t.Cleanup(func() {
+		for _, db := range c.databases {
+			db.Close()
+		}
+	})
+	return c
+}
+
+// check lists what is wrong with a tuple.
+func (c *checker) check(tuple data.Tuple, gold string) (faults []string) {
+	require := func(holds bool, format string, args ...any) {
+		if !holds {
+			faults = append(faults, fmt.Sprintf(format, args...))
+		}
+	}
+	require(!c.ids[tuple.ID], "its id is used twice")
+	c.ids[tuple.ID] = true
+
+	start, end := len(tuple.Prefix), len(tuple.Prefix)+len(tuple.Rejected)
+	require(strings.HasPrefix(tuple.SQLChosen, tuple.Prefix+tuple.Chosen), "sql_chosen does not start with prefix and chosen")
+	require(strings.HasPrefix(tuple.SQLRejected, tuple.Prefix+tuple.Rejected), "sql_rejected does not start with prefix and rejected")
+	require(tuple.Root.Start >= start && tuple.Root.End <= end && tuple.Root.Start <= tuple.Root.End,
+		"v* at %d-%d lies outside the rejected unit %d-%d", tuple.Root.Start, tuple.Root.End, start, end)
+	require(tuple.Chosen != tuple.Rejected, "the units are equal")
+	require((tuple.Rejected == "") == (tuple.ClauseIndex == tuple.ClauseCount), "index %d of %d", tuple.ClauseIndex, tuple.ClauseCount)
+	require(tuple.Margin > 0 && tuple.Margin <= 1 && tuple.Margin == -tuple.Reward, "margin %v for reward %v", tuple.Margin, tuple.Reward)
+	require(tuple.RootClause == (tuple.Margin == 1), "margin %v, root clause %v", tuple.Margin, tuple.RootClause)
+	require(!strings.Contains(tuple.Prompt, gold), "the prompt holds gold")
+
+	if tuple.Source == "injection" {
+		// What follows the unit is the same in both, byte for byte; a clause that
+		// is dropped leaves the rest, the closing semicolon aside.
+		rest, kept := tuple.SQLChosen[start+len(tuple.Chosen):], tuple.SQLRejected[end:]
+		switch {
+		case tuple.Rejected == "":
+			require(kept == "" && strings.Trim(rest, "; \n") == "", "text behind a dropped clause changed")
+		case tuple.Root.Start == tuple.Root.End && tuple.RootClause:
+			require(rest == tuple.Rejected+kept, "text behind a dropped clause changed")
+		case strings.HasPrefix(tuple.Operator, "setop.") || strings.HasSuffix(tuple.Operator, ".clause"):
+			require(strings.HasSuffix(tuple.SQLChosen, kept), "untouched clauses changed")
+		default:
+			require(rest == kept, "untouched clauses changed: %q became %q", rest, kept)
+		}
+	}
+	rightChosen, err := c.correct(tuple.DBID, tuple.SQLChosen, gold)
+	require(err == nil && rightChosen, "sql_chosen is wrong (%v)", err)
+	rightRejected, err := c.correct(tuple.DBID, tuple.SQLRejected, gold)
+	require(tuple.Source == "counterfactual" || err == nil, "the mutant fails: %v", err)
+	require(!rightRejected, "sql_rejected is correct")
+	return faults
+}
+
+// correct compares two queries' results as the test-suite evaluator does: bags
+// of rows, or lists where gold orders, under some permutation of the columns,
+// DISTINCT taken out of both.
+func (c *checker) correct(dbID, query, gold string) (bool, error) {
+	got, err := c.rows(dbID, query)
+	if err != nil {
+		return false, err
+	}
+	want, err := c.rows(dbID, gold)
+	if err != nil {
+		return false, fmt.Errorf("gold: %w", err)
+	}
+	if len(got) == 0 && len(want) == 0 {
+		return true, nil
+	}
+	if len(got) != len(want) || len(got[0]) != len(want[0]) {
+		return false, nil
+	}
+	isOrdered := strings.Contains(strings.ToLower(gold), "order by")
+	for order := range permutations(len(want[0])) {
+		if equalRows(got, want, order, isOrdered) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// equalRows compares rows, got's columns taken in the given order.
+func equalRows(got, want [][]string, order []int, isOrdered bool) bool {
+	a, b := make([]string, len(got)), make([]string, len(want))
+	for i := range got {
+		row := make([]string, len(order))
+		for j, column := range order {
+			row[j] = got[i][column]
+		}
+		a[i], b[i] = strings.Join(row, "\x00"), strings.Join(want[i], "\x00")
+	}
+	if !isOrdered {
+		slices.Sort(a)
+		slices.Sort(b)
+	}
+	return slices.Equal(a, b)
+}
+
+// permutations yields the orders of n columns, for more than 7 the given one.
+func permutations(n int) iter.Seq[[]int] {
+	return func(yield func([]int) bool) {
+		order := make([]int, n)
+		for i := range order {
+			order[i] = i
+		}
+		if n > 7 {
+			yield(order)
+			return
+		}
+		var permute func(k int) bool
+		permute = func(k int) bool {
+			if k == n {
+				return yield(order)
+			}
+			for i := k; i < n; i++ {
+				order[k], order[i] = order[i], order[k]
+				if !permute(k + 1) {
+					return false
+				}
+				order[k], order[i] = order[i], order[k]
+			}
+			return true
+		}
+		permute(0)
+	}
+}
+
+var distinctWord = regexp.MustCompile(`(?i)\bdistinct\b`)
+
+// rows runs a query on a connection of the checker's own.
+func (c *checker) rows(dbID, query string) ([][]string, error) {
+	db := c.databases[dbID]
+	if db == nil {
+		var err error
+		if db, err = sql.Open("sqlite3", "file:"+c.bench.DatabasePath(dbID)+"?mode=ro&immutable=1"); err != nil {
+			return nil, err
+		}
+		c.databases[dbID] = db
+	}
+	result, err := db.Query(distinctWord.ReplaceAllString(query, ""))
+	if err != nil {
+		return nil, err
+	}
+	defer result.Close()
+	names, err := result.Columns()
+	if err != nil {
+		return nil, err
+	}
+	var rows [][]string
+	for result.Next() {
+		cells := make([]any, len(names))
+		pointers := make([]any, len(names))
+		for i := range cells {
+			pointers[i] = &cells[i]
+		}
+		if err := result.Scan(pointers...); err != nil {
+			return nil, err
+		}
+		row := make([]string, len(cells))
+		for i, cell := range cells {
+			row[i] = cellText(cell)
+		}
+		rows = append(rows, row)
+	}
+	return rows, result.Err()
+}
+
+// cellText writes a value so that equal numbers of either type are equal.
+func cellText(v any) string {
+	switch v := v.(type) {
+	case int64:
+		return fmt.Sprint(float64(v))
+	case float64:
+		if math.Trunc(v) == v {
+			return fmt.Sprint(v)
+		}
+		return fmt.Sprintf("%.12g", v)
+	case []byte:
+		return "'" + string(v)
+	case string:
+		return "'" + v
+	}
+	return fmt.Sprint(v)
+}
