@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"caper/engine"
+	"caper/kernels/adamw"
+	"caper/kernels/gradnorm"
 	"caper/kernels/linear"
 	"caper/kernels/logprob"
 	"caper/kernels/marginloss"
@@ -228,6 +230,46 @@ func logProbs(t *engine.Tape, m *Model, hidden *engine.Tensor, sequences, rows [
 	return logprob.Forward(t, hidden, m.Head.Tensor, at, targets)
 }
 
+// A checkpoint that is loaded and saved in its own types keeps every tensor.
+func TestGoldenSave(t *testing.T) {
+	dir := goldenFolder(t)
+	for name, dtype := range map[string]safetensors.DType{
+		"qwen35-tied": safetensors.F32, "qwen3": safetensors.F32, "reward": safetensors.F32, "qwen35-tied-bf16": safetensors.BF16,
+	} {
+		m, err := Load(filepath.Join(dir, name), engine.CPU(1), Frozen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		saved := t.TempDir()
+		if err := m.SaveAs(saved, dtype); err != nil {
+			t.Fatal(err)
+		}
+		want, got := openWeights(t, filepath.Join(dir, name)), openWeights(t, saved)
+		if !slices.Equal(got.Names(), want.Names()) {
+			t.Errorf("%s: tensors %v became %v", name, want.Names(), got.Names())
+			continue
+		}
+		for _, tensor := range want.Names() {
+			a, _ := want.Tensor(tensor)
+			b, _ := got.Tensor(tensor)
+			x, y := make([]float64, a.Len()), make([]float64, b.Len())
+			if a.Float64s(x) != nil || b.Float64s(y) != nil || a.DType != b.DType || !slices.Equal(a.Shape, b.Shape) || !slices.Equal(x, y) {
+				t.Errorf("%s: %s changed", name, tensor)
+			}
+		}
+	}
+}
+
+func openWeights(t *testing.T, dir string) *safetensors.Folder {
+	t.Helper()
+	folder, err := safetensors.OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { folder.Close() })
+	return folder
+}
+
 // Logits and log-probs of single sequences, alone and as a packed forest, and all
 // gradients of the longest one's loss, alone and beside the others.
 func TestGoldenSequences(t *testing.T) {
@@ -256,7 +298,11 @@ func TestGoldenSequences(t *testing.T) {
 					if g.has("ids." + name) {
 						names = append(names, name)
 						sequences = append(sequences, g.ints("ids."+name))
-						checkSequences(t, w, m, g, d.tolerance, names[len(names)-1:], sequences[len(sequences)-1:])
+					}
+				}
+				if d.name == "cpu" { // the reference device is slow, and runs them all below
+					for i := range names {
+						checkSequences(t, w, m, g, d.tolerance, names[i:i+1], sequences[i:i+1])
 					}
 				}
 				checkSequences(t, w, m, g, d.tolerance, names, sequences)
@@ -403,5 +449,79 @@ func TestGoldenReward(t *testing.T) {
 				checkGradients(t, w, m, g, d.tolerance, packing.name)
 			})
 		}
+	}
+}
+
+// Five AdamW steps with clipping: losses, gradient norms and the final weights.
+func TestGoldenAdamW(t *testing.T) {
+	dir := goldenFolder(t)
+	for _, name := range []string{"qwen35-tied", "qwen35-untied", "qwen3", "qwen3-tied"} {
+		for _, d := range goldenDevices {
+			t.Run(name+"/"+d.name, func(t *testing.T) {
+				m, err := Load(filepath.Join(dir, name), d.device)
+				if err != nil {
+					t.Fatal(err)
+				}
+				g := openGolden(t, filepath.Join(dir, name))
+				w := worst{}
+				defer w.log(t)
+				losses, norms := g.floats("adam.losses64"), g.floats("adam.grad_norms64")
+				state := adamw.NewState(m.Params(), m.Decays())
+				for i := range 5 {
+					loss, norm := adamStep(m, g, state, i)
+					w.check(t, "loss", fmt.Sprintf("step %d", i), math.Abs(loss-losses[i]), d.tolerance.loss)
+					w.check(t, "gradient norm", fmt.Sprintf("step %d", i), math.Abs(norm/norms[i]-1), d.tolerance.logits)
+				}
+				checkWeights(t, w, m, g)
+			})
+		}
+	}
+}
+
+// adamStep is step i of the reference's training run: two sequences, 105 predictions.
+func adamStep(m *Model, g golden, state *adamw.State, i int) (loss, norm float64) {
+	sequences := [][]int32{g.ints(fmt.Sprintf("adam.ids.%d.0", i)), g.ints(fmt.Sprintf("adam.ids.%d.1", i))}
+	zeroGrads(m)
+	tape := engine.NewTape(m.Device())
+	var tree engine.Tree
+	rows := forest(&tree, sequences)
+	x := logProbs(tape, m, m.Backbone.Hidden(tape, &tree), sequences, rows, 1)
+	for r := range x.Rows {
+		loss -= x.At(r, 0) / 105
+		tape.Seed(x, r, -1.0/105)
+	}
+	tape.Backward()
+	norm = gradnorm.Norm(m.Device(), m.Params())
+	o := adamw.Options{LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1}
+	adamw.Step(m.Device(), m.Params(), state, o, min(1, 1/(norm+1e-6)))
+	return loss, norm
+}
+
+// checkWeights compares the weights with adam.param.NAME. Where a gradient is near
+// zero its sign is noise in float32, and Adam then steps by the learning rate one way
+// or the other: outliers are counted. In float64 all agree, up to the rounding of the
+// stored weights.
+func checkWeights(t *testing.T, w worst, m *Model, g golden) {
+	near, limit := 1e-5, 2e-3
+	if m.Device().Name() == "reference" {
+		near, limit = 2e-7, 2e-7
+	}
+	outliers, count := 0, 0
+	for _, p := range m.Params() {
+		if !g.has("adam.param." + p.Name) {
+			continue // some layers are not stored
+		}
+		got, want := elements(p.Tensor, nil), g.floats("adam.param."+p.Name)
+		w.check(t, "weight", p.Name, maxAbs(got, want), limit)
+		for i := range got {
+			count++
+			if math.Abs(got[i]-want[i]) > near {
+				outliers++
+			}
+		}
+	}
+	t.Logf("%d of %d weights differ by more than %g", outliers, count, near)
+	if count == 0 || float64(outliers) > 0.001*float64(count) {
+		t.Errorf("%d of %d weights differ by more than %g", outliers, count, near)
 	}
 }

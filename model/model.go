@@ -91,7 +91,10 @@ func Load(dir string, dev engine.Device, options ...Option) (*Model, error) {
 	if err := p.Finish(); err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	return m, m.loadTokenizer(dir)
+	if err := m.loadTokenizer(dir); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // build makes the model's parameters in p.

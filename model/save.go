@@ -25,6 +25,13 @@ func (m *Model) SaveAs(dir string, dtype safetensors.DType) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
+	// Files of an earlier save: its config.json would vouch for half a folder, and its
+	// index would be believed before the single file.
+	for _, name := range []string{ConfigName, safetensors.IndexName} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
 	if err := m.saveWeights(dir, dtype); err != nil {
 		return err
 	}
@@ -45,10 +52,6 @@ func (m *Model) SaveAs(dir string, dtype safetensors.DType) error {
 }
 
 func (m *Model) saveWeights(dir string, dtype safetensors.DType) error {
-	// An index of an earlier save would be believed before the single file.
-	if err := os.Remove(filepath.Join(dir, safetensors.IndexName)); err != nil && !os.IsNotExist(err) {
-		return err
-	}
 	entries := make([]safetensors.Entry, len(m.parameters))
 	for i, p := range m.parameters {
 		entries[i] = safetensors.Entry{Name: p.Name, DType: dtype, Shape: p.Shape, F32: p.F32, F64: p.F64}

@@ -14,7 +14,10 @@ import torch
 from safetensors import safe_open
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
 
-TOLERANCE = 1e-4  # absolute, on logits and scores: two float32 programs
+# Absolute, on logits and scores of two float32 programs. A trained delta net can be
+# worse conditioned: then ten times what float32 costs caper against its own float64.
+TOLERANCE = 1e-4
+ROUNDINGS = 10
 
 
 def check_weights(folder):
@@ -40,8 +43,8 @@ def load(folder):
 
 
 def check_values(model, reward, sequences):
-    """Worst difference of logits, or of scores at every token."""
-    worst = 0.0
+    """Worst difference of logits, or of scores at every token, and what is allowed."""
+    worst, allowed = 0.0, TOLERANCE
     for sequence in sequences:
         ids = torch.tensor([sequence["ids"]])
         ours = torch.tensor(sequence["values"])
@@ -54,7 +57,8 @@ def check_values(model, reward, sequences):
                 theirs = model(ids).logits[0]
         assert theirs.shape == ours.shape, (theirs.shape, ours.shape)
         worst = max(worst, (theirs - ours).abs().max().item())
-    return worst
+        allowed = max(allowed, ROUNDINGS * sequence["rounding"])
+    return worst, allowed
 
 
 def check_tokenizer(folder, texts):
@@ -72,10 +76,10 @@ def main():
             results = json.loads((folder / "peers.json").read_text())
             tensors = check_weights(folder)
             model, reward = load(folder)
-            worst = check_values(model, reward, results["sequences"])
+            worst, allowed = check_values(model, reward, results["sequences"])
             texts = check_tokenizer(folder, results["texts"])
-            assert worst <= TOLERANCE, f"values differ by {worst:.2g}, allowed {TOLERANCE}"
-            print(f"{folder.name}: {tensors} tensors, {type(model).__name__}, values within {worst:.1e}, {texts} texts alike")
+            assert worst <= allowed, f"values differ by {worst:.2g}, allowed {allowed:.2g}"
+            print(f"{folder.name}: {tensors} tensors, {type(model).__name__}, values within {worst:.1e} (allowed {allowed:.1e}), {texts} texts alike")
         except Exception as error:  # one bad folder does not hide the others
             failed = True
             print(f"{folder.name}: FAILED: {type(error).__name__}: {error}")
