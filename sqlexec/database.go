@@ -62,14 +62,14 @@ func open(path string, l Limits) (*Database, error) {
 	if l.Timeout <= 0 || l.Rows <= 0 || l.Bytes <= 0 {
 		return nil, fmt.Errorf("limits %+v: each must be positive; start from DefaultLimits()", l)
 	}
-	if err := checkFile(path); err != nil {
+	real, err := filepath.Abs(path)
+	if err != nil {
 		return nil, err
 	}
-	real, err := filepath.EvalSymlinks(path)
-	if err == nil {
-		real, err = filepath.Abs(real)
+	if link, err := filepath.EvalSymlinks(real); err == nil {
+		real = link
 	}
-	if err != nil {
+	if err := checkFile(real); err != nil {
 		return nil, err
 	}
 	info, err := os.Stat(real)

@@ -328,13 +328,14 @@ func sharedData(t *testing.T, parts ...string) string {
 	return path
 }
 
-// TestAgreesWithPublishedVerdicts runs eight systems' predictions on Spider dev and
-// compares our verdicts with those of other evaluators.
+// TestAgreesWithPublishedVerdicts runs published predictions, eight systems on Spider
+// dev and 22 on one database of BIRD dev, and compares our verdicts with those of
+// other evaluators.
 func TestAgreesWithPublishedVerdicts(t *testing.T) {
-	rules := map[string]Rule{"set": Bird, "ts": TestSuite, "strict": Strict}
+	rules := map[string]Rule{"set": Bird, "ts": TestSuite, "strict": Strict, "ex": Bird}
 	agree, total := map[string]int{}, map[string]int{}
 	cache := NewCache(64 << 20)
-	for _, p := range publishedVerdicts(t) {
+	for _, p := range append(publishedVerdicts(t, "spider"), publishedVerdicts(t, "bird")...) {
 		for column, want := range p.verdicts {
 			rule := rules[column]
 			g, err := cache.Query(context.Background(), p.db, rule.Rewrite(p.gold))
@@ -371,8 +372,8 @@ type published struct {
 }
 
 // publishedVerdicts reads the predictions that have verdicts and a database.
-func publishedVerdicts(t *testing.T) (out []published) {
-	f, err := os.Open(sharedData(t, "predictions", "spider_dev.jsonl"))
+func publishedVerdicts(t *testing.T, benchmark string) (out []published) {
+	f, err := os.Open(sharedData(t, "predictions", benchmark+"_dev.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -383,14 +384,14 @@ func publishedVerdicts(t *testing.T) (out []published) {
 			DBID  string `json:"db_id"`
 			Gold  string
 			Preds map[string]struct {
-				SQL             string
-				Set, Strict, TS *int
+				SQL                 string
+				Set, Strict, TS, EX *int
 			}
 		}
 		if err := lines.Decode(&q); err != nil {
 			t.Fatal(err)
 		}
-		path := sharedData(t, "spider", "database") + "/" + q.DBID + "/" + q.DBID + ".sqlite"
+		path := sharedData(t, benchmark, "database") + "/" + q.DBID + "/" + q.DBID + ".sqlite"
 		if _, err := os.Stat(path); err != nil {
 			continue
 		}
@@ -407,7 +408,7 @@ func publishedVerdicts(t *testing.T) (out []published) {
 			if system == "chatgpt_zero-shot_raw" {
 				p.pred = "SELECT " + p.pred // its prompt had written the word already
 			}
-			for column, v := range map[string]*int{"set": pred.Set, "strict": pred.Strict, "ts": pred.TS} {
+			for column, v := range map[string]*int{"set": pred.Set, "strict": pred.Strict, "ts": pred.TS, "ex": pred.EX} {
 				if v != nil && *v >= 0 {
 					p.verdicts[column] = *v == 1
 				}
