@@ -7,9 +7,9 @@ import (
 	"caper/sql"
 )
 
-// Rule decides whether a prediction's result is as good as the gold result. Three
-// of the rules are those of the official evaluators, quirks included, so that
-// verdicts agree; Strict is the corrected one.
+// Rule decides whether a prediction's result is as good as the gold result. Bird and
+// TestSuite are the official evaluators' rules, quirks included, so that verdicts
+// agree; Strict is the corrected one.
 type Rule string
 
 const (
