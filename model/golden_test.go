@@ -192,4 +192,3 @@ func zeroGrads(m *Model) {
 		p.ZeroGrad()
 	}
 }
-
