@@ -75,6 +75,7 @@ var catalogue = []clauseFaults{
 	{sql.ClauseOrderBy, 1.0, func(q *Query) bool { return len(q.Order) > 0 }, []fault{
 		{"order.direction", (*faulter).wrongDirection},
 		{"order.direction", (*faulter).wrongDirection},
+		{"order.direction", (*faulter).wrongDirection},
 		{"order.key", (*faulter).wrongOrderKey},
 		{"order.drop", (*faulter).lostOrder},
 	}},
@@ -96,7 +97,7 @@ var conditionFaults = []fault{
 	{"where.column", (*faulter).wrongConditionColumn},
 	{"where.comparison", (*faulter).wrongOperator},
 	{"where.comparison", (*faulter).wrongOperator},
-	{"where.literal", (*faulter).wrongLiteral},
+	{"where.comparison", (*faulter).wrongOperator},
 	{"where.literal", (*faulter).wrongLiteral},
 	{"where.connective", (*faulter).wrongConnective},
 	{"where.drop", (*faulter).lostCondition},
@@ -159,8 +160,8 @@ func (f *faulter) one(q *Query, faults []fault) bool {
 	return false
 }
 
-// sibling returns another column of c's table of the same nature, half the time
-// one that q uses somewhere if there is any.
+// sibling returns another column of c's table: mostly one that q uses elsewhere,
+// if there is any, otherwise one of the same nature.
 func (f *faulter) sibling(c Column, q *Query) (Column, bool) {
 	t := f.schema.table(c.Table)
 	if t == nil {
@@ -181,7 +182,7 @@ func (f *faulter) sibling(c Column, q *Query) (Column, bool) {
 		}
 	}
 	switch {
-	case len(used) > 0 && chance(f.Rand, 0.5):
+	case len(used) > 0 && chance(f.Rand, 0.65):
 		return pick(f.Rand, used...), true
 	case len(same) > 0:
 		return pick(f.Rand, same...), true
