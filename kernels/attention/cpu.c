@@ -12,6 +12,7 @@
 // ancestors.
 #include "attention.h"
 #include "rows.h"
+#include "vector.h"
 
 enum {
     TILE = 64,       // keys in a tile
@@ -80,9 +81,8 @@ static struct matrix load_tile(struct matrix x, int column, int dim, const struc
 VECTOR_INLINE void add_tile(struct matrix x, int column, int dim, const struct tile *t, const float *buffer) {
     for (int i = 0; i < t->pieces; i++)
         for (int r = 0; r < t->piece[i].rows; r++) {
-            float *to = x.data + (t->piece[i].row + r) * x.stride + column;
-            const float *from = buffer + (t->piece[i].at + r) * dim;
-            for (int c = 0; c < dim; c += LANES) add_to(to + c, dim - c, load(from + c, dim - c));
+            long row = t->piece[i].row + r;
+            add_row(x.data + row * x.stride + column, buffer + (t->piece[i].at + r) * dim, dim);
         }
 }
 
@@ -114,27 +114,22 @@ static int visible(const struct attention *a, const struct block *b, int m) {
     return a->position[b->first] + m / b->group - b->tile + 1;
 }
 
-// y = f x over n elements.
-VECTOR_INLINE void scale(float f, const float *x, float *y, int n) {
-    for (int c = 0; c < n; c += LANES) store(y + c, n - c, splat(f) * load(x + c, n - c));
-}
-
 VECTOR_INLINE void load_scaled_queries(const struct attention *a, const struct block *b, float *q) {
     for (int m = 0; m < b->pairs; m++) {
-        scale(b->scale, pair(a->q, b, m), q + m * b->dim, b->dim);
+        scale_row(q + m * b->dim, b->scale, pair(a->q, b, m), b->dim);
     }
 }
 
 // Replaces the scores s of a tile by exp(s - top) and adds them to total, where top
 // is the running maximum. Returns what everything added before must be scaled by.
 VECTOR_INLINE float soften(float *s, float *top, float *total) {
-    vec high = splat(*top), added = {0};
-    for (int j = 0; j < TILE; j += LANES) high = maximum(load(s + j, LANES), high);
+    vec high = load(s, LANES), added = {0};
     float before = *top;
-    for (int l = 0; l < LANES; l++)
-        if (high[l] > *top) *top = high[l];
+    for (int j = LANES; j < TILE; j += LANES) high = maximum(load(s + j, LANES), high);
+    for (int l = 0; l < LANES; l++) *top = high[l] > *top ? high[l] : *top;
+    for (int j = 0; j < TILE; j++) s[j] -= *top;
     for (int j = 0; j < TILE; j += LANES) {
-        vec p = exp_vec(load(s + j, LANES) - splat(*top));
+        vec p = exp_vec(load(s + j, LANES));
         store(s + j, LANES, p);
         added += p;
     }
@@ -174,13 +169,13 @@ static void forward_block(const struct attention *a, int row, int rows, int key_
         a->cpu->gemm_serial(0, 1, b.pairs, TILE, d, q, d, k.data, k.stride, s, TILE, 0);
         for (int m = 0; m < b.pairs; m++) {
             float shrink = soften(s + m * TILE, &top[m], &total[m]);
-            scale(shrink, o + m * d, o + m * d, d);
+            scale_row(o + m * d, shrink, o + m * d, d);
         }
         a->cpu->gemm_serial(0, 0, b.pairs, d, TILE, s, TILE, v.data, v.stride, o, d, 1);
     }
     for (int m = 0; m < b.pairs; m++) {
         float *y = pair(a->y, &b, m);
-        scale(1 / total[m], o + m * d, y, d);
+        scale_row(y, 1 / total[m], o + m * d, d);
         a->lse.data[(row + m / b.group) * a->lse.stride + key_head * b.group + m % b.group] = top[m] + logf(total[m]);
         if (!a->gate.data) continue;
         const float *z = gate_of(a, a->gate, &b, m);
@@ -270,11 +265,9 @@ static void backward_block(const struct attention *a, int row, int rows, int key
             float *p = w.p + m * TILE, *ds = w.dp + m * TILE;
             int n = first == b.tile ? visible(a, &b, m) : TILE;
             for (int j = n; j < TILE; j++) p[j] = -INFINITY, ds[j] = 0;
-            for (int j = 0; j < TILE; j += LANES) {
-                vec pj = exp_vec(load(p + j, LANES) - splat(w.lse[m]));
-                store(p + j, LANES, pj);
-                store(ds + j, LANES, pj * (load(ds + j, LANES) - splat(w.row[m])));
-            }
+            for (int j = 0; j < TILE; j++) p[j] -= w.lse[m];
+            for (int j = 0; j < TILE; j += LANES) store(p + j, LANES, exp_vec(load(p + j, LANES)));
+            for (int j = 0; j < TILE; j++) ds[j] = p[j] * (ds[j] - w.row[m]);
         }
         a->cpu->gemm_serial(0, 0, b.pairs, d, TILE, w.dp, TILE, k.data, k.stride, w.dq, d, 1);
         add_product(a, &b, &tile, w.dp, w.q, a->dk, w.sums);
@@ -283,7 +276,7 @@ static void backward_block(const struct attention *a, int row, int rows, int key
     if (!a->dq.data) return;
     for (int m = 0; m < b.pairs; m++) {
         float *dq = pair(a->dq, &b, m);
-        for (int c = 0; c < d; c += LANES) add_to(dq + c, d - c, splat(b.scale) * load(w.dq + m * d + c, d - c));
+        for (int c = 0; c < d; c++) dq[c] += b.scale * w.dq[m * d + c];
     }
 }
 

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "rows.h"
+#include "vector.h"
 
 static struct matrix view(struct matrix x, int row, int column) {
     return (struct matrix){x.data + row * x.stride + column, x.stride};
@@ -19,7 +20,7 @@ void chunk_open(struct chunk *c, const struct deltarule *a, int row, int n, int 
 
 VECTOR_INLINE void fill_decays(struct chunk *c) {
     const struct deltarule *a = c->a;
-    double total[CHUNK], sum = 0;
+    double total[CHUNK] = {0}, sum = 0;
     for (int i = 0; i < c->n; i++) {
         sum += a->g.data[(c->row + i) * a->g.stride + c->head];
         total[i] = sum;
@@ -27,8 +28,9 @@ VECTOR_INLINE void fill_decays(struct chunk *c) {
     }
     for (int i = 0; i < c->n; i++) {
         float *decay = c->decay + i * CHUNK;
-        for (int j = 0; j <= i; j++) decay[j] = total[i] - total[j];
-        for (int j = 0; j <= i; j += LANES) store(decay + j, i + 1 - j, exp_vec(load(decay + j, i + 1 - j)));
+        int end = (i / LANES + 1) * LANES; // whole vectors; what lies above the diagonal becomes 0
+        for (int j = 0; j < end; j++) decay[j] = j <= i ? total[i] - total[j] : -INFINITY;
+        for (int j = 0; j < end; j += LANES) store(decay + j, LANES, exp_vec(load(decay + j, LANES)));
         c->gamma[i] = expf(total[i]);
         c->to_end[i] = expf(sum - total[i]);
     }
@@ -42,15 +44,16 @@ void chunk_solve(struct chunk *c, int head, const float *s) {
     fill_decays(c);
     a->cpu->gemm_serial(0, 0, n, dim, a->key_dim, c->k.data, c->k.stride, s, dim, c->u, dim, 0);
     struct matrix v = view(a->v, c->row, head * dim);
+    for (int i = 0; i < n; i++) { // apart from the substitution, so that reads of v overlap
+        float *r = c->r + i * dim;
+        const float *vi = v.data + i * v.stride, *u = c->u + i * dim;
+        for (int j = 0; j < dim; j++) r[j] = vi[j] - c->gamma[i] * u[j];
+    }
     for (int i = 0; i < n; i++) {
-        float *r = c->r + i * dim, *x = c->x + i * dim, f[CHUNK];
-        for (int j = 0; j < dim; j += LANES)
-            store(r + j, dim - j,
-                  load(v.data + i * v.stride + j, dim - j) - splat(c->gamma[i]) * load(c->u + i * dim + j, dim - j));
-        for (int j = 0; j < i; j += LANES)
-            store(f + j, LANES, -load(c->kk + i * CHUNK + j, LANES) * load(c->decay + i * CHUNK + j, LANES));
+        float *r = c->r + i * dim, f[CHUNK];
+        for (int j = 0; j < i; j++) f[j] = -c->kk[i * CHUNK + j] * c->decay[i * CHUNK + j];
         add_rows(r, f, i, c->x, dim, dim);
-        for (int j = 0; j < dim; j += LANES) store(x + j, dim - j, splat(c->beta[i]) * load(r + j, dim - j));
+        scale_row(c->x + i * dim, c->beta[i], r, dim);
     }
 }
 
@@ -63,9 +66,8 @@ void chunk_output(const struct chunk *c, const float *s) {
     a->cpu->gemm_serial(0, 0, n, dim, a->key_dim, c->q.data, c->q.stride, s, dim, o.data, o.stride, 0);
     for (int i = 0; i < n; i++) {
         float *y = o.data + i * o.stride, f[CHUNK];
-        for (int j = 0; j < dim; j += LANES) store(y + j, dim - j, splat(scale * c->gamma[i]) * load(y + j, dim - j));
-        for (int j = 0; j <= i; j += LANES)
-            store(f + j, LANES, splat(scale) * load(c->qk + i * CHUNK + j, LANES) * load(c->decay + i * CHUNK + j, LANES));
+        scale_row(y, scale * c->gamma[i], y, dim);
+        for (int j = 0; j <= i; j++) f[j] = scale * c->qk[i * CHUNK + j] * c->decay[i * CHUNK + j];
         add_rows(y, f, i + 1, c->x, dim, dim);
     }
 }
@@ -75,9 +77,7 @@ void chunk_advance(const struct chunk *c, const float *s, float *next) {
     const struct deltarule *a = c->a;
     int n = c->n, dim = a->value_dim, size = a->key_dim * dim;
     float kept[CHUNK * MAX_DIM];
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < dim; j += LANES)
-            store(kept + i * dim + j, dim - j, splat(c->to_end[i]) * load(c->x + i * dim + j, dim - j));
-    for (int j = 0; j < size; j += LANES) store(next + j, size - j, splat(c->gamma[n - 1]) * load(s + j, size - j));
+    for (int i = 0; i < n; i++) scale_row(kept + i * dim, c->to_end[i], c->x + i * dim, dim);
+    scale_row(next, c->gamma[n - 1], s, size);
     a->cpu->gemm_serial(1, 0, a->key_dim, dim, n, c->k.data, c->k.stride, kept, dim, next, dim, 1);
 }

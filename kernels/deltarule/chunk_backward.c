@@ -21,17 +21,9 @@
 
 #include "chunk.h"
 #include "rows.h"
+#include "vector.h"
 
 VECTOR_INLINE float *at(struct matrix x, int row, int column) { return x.data + row * x.stride + column; }
-
-// y = f x over n elements.
-VECTOR_INLINE void scale(float *y, float f, const float *x, int n) {
-    for (int j = 0; j < n; j += LANES) store(y + j, n - j, splat(f) * load(x + j, n - j));
-}
-
-VECTOR_INLINE void add(float *y, const float *x, int n) {
-    for (int j = 0; j < n; j += LANES) add_to(y + j, n - j, load(x + j, n - j));
-}
 
 // What chunk_backward works with.
 struct work {
@@ -42,27 +34,25 @@ struct work {
 
 // P and T, zero where they have no entry.
 VECTOR_INLINE void fill_matrices(const struct chunk *c, struct work *w) {
-    vec scale = splat(1 / sqrtf(c->a->key_dim));
+    float scale = 1 / sqrtf(c->a->key_dim);
     for (int i = 0; i < c->n; i++) {
         float *p = w->p + i * CHUNK, *t = w->t + i * CHUNK;
         memset(p, 0, sizeof(float) * CHUNK);
         memset(t, 0, sizeof(float) * CHUNK);
-        for (int j = 0; j <= i; j += LANES) {
-            vec decay = load(c->decay + i * CHUNK + j, i + 1 - j);
-            store(p + j, i + 1 - j, scale * decay * load(c->qk + i * CHUNK + j, i + 1 - j));
-            store(t + j, i + 1 - j, splat(c->beta[i]) * decay * load(c->kk + i * CHUNK + j, i + 1 - j));
-        }
-        t[i] = 0;
+        const float *decay = c->decay + i * CHUNK, *qk = c->qk + i * CHUNK, *kk = c->kk + i * CHUNK;
+        for (int j = 0; j <= i; j++) p[j] = scale * decay[j] * qk[j];
+        for (int j = 0; j < i; j++) t[j] = c->beta[i] * decay[j] * kk[j];
     }
 }
 
 // Solves (I + T)^T dR = dx in place, last row first.
 VECTOR_INLINE void substitute_back(const struct chunk *c, struct work *w) {
     int dim = c->a->value_dim;
-    for (int i = c->n - 1; i > 0; i--) {
-        float f[CHUNK];
-        scale(f, -1, w->t + i * CHUNK, i);
-        add_to_rows(w->dx, dim, f, i, w->dx + i * dim, dim);
+    for (int i = c->n - 2; i >= 0; i--) {
+        float f[CHUNK], *rows = w->dx + i * dim;
+        int below = c->n - 1 - i;
+        for (int k = 0; k < below; k++) f[k] = -w->t[(i + 1 + k) * CHUNK + i];
+        add_rows(rows, f, below, rows + dim, dim, dim);
     }
 }
 
@@ -74,9 +64,9 @@ VECTOR_INLINE void backward_residuals(const struct chunk *c, struct work *w) {
         const float *dr = w->dx + i * dim;
         float *du = w->du + i * dim;
         if (a->dbeta.data) *at(a->dbeta, c->row + i, c->head) += dot(dr, c->r + i * dim, dim);
-        scale(du, c->beta[i], dr, dim);
-        if (a->dv.data) add(at(a->dv, c->row + i, c->head * dim), du, dim);
-        scale(du, -c->gamma[i], du, dim);
+        scale_row(du, c->beta[i], dr, dim);
+        if (a->dv.data) add_row(at(a->dv, c->row + i, c->head * dim), du, dim);
+        scale_row(du, -c->gamma[i], du, dim);
         w->dG[i] += dot(du, c->u + i * dim, dim);
     }
 }
@@ -115,23 +105,23 @@ VECTOR_INLINE void backward_state(const struct chunk *c, struct chunk_gradient *
     cpu->gemm_serial(0, 1, n, dk, dv, c->x, dv, ds, dv, w->rows, dk, 0);
     for (int i = 0; i < n; i++) {
         float *dke = w->rows + i * dk;
-        scale(dke, c->to_end[i], dke, dk);
+        scale_row(dke, c->to_end[i], dke, dk);
         double e = dot(dke, at(c->k, i, 0), dk);
         w->dG[i] -= e;
         kept += e;
-        add(d->dk + i * dk, dke, dk);
+        add_row(d->dk + i * dk, dke, dk);
     }
     w->dG[n - 1] += kept;
     cpu->gemm_serial(0, 1, n, dk, dv, w->du, dv, s, dv, d->dk, dk, 1);
     cpu->gemm_serial(0, 1, n, dk, dv, dout.data, dout.stride, s, dv, w->rows, dk, 0);
     for (int i = 0; i < n; i++) {
         float *dqe = w->rows + i * dk;
-        scale(dqe, scaled * c->gamma[i], dqe, dk);
+        scale_row(dqe, scaled * c->gamma[i], dqe, dk);
         w->dG[i] += dot(dqe, at(c->q, i, 0), dk);
-        add(d->dq + i * dk, dqe, dk);
+        add_row(d->dq + i * dk, dqe, dk);
     }
-    scale(ds, last, ds, size);
-    for (int i = 0; i < n; i++) scale(w->rows + i * dv, scaled * c->gamma[i], at(dout, i, 0), dv);
+    scale_row(ds, last, ds, size);
+    for (int i = 0; i < n; i++) scale_row(w->rows + i * dv, scaled * c->gamma[i], at(dout, i, 0), dv);
     cpu->gemm_serial(1, 0, dk, dv, n, c->q.data, c->q.stride, w->rows, dv, ds, dv, 1);
     cpu->gemm_serial(1, 0, dk, dv, n, c->k.data, c->k.stride, w->du, dv, ds, dv, 1);
 }
@@ -147,7 +137,7 @@ void chunk_backward(const struct chunk *c, struct chunk_gradient *d, const float
     fill_matrices(c, &w);
 
     cpu->gemm_serial(0, 0, n, dim, a->key_dim, c->k.data, c->k.stride, ds, dim, w.dx, dim, 0);
-    for (int i = 0; i < n; i++) scale(w.dx + i * dim, c->to_end[i], w.dx + i * dim, dim);
+    for (int i = 0; i < n; i++) scale_row(w.dx + i * dim, c->to_end[i], w.dx + i * dim, dim);
     cpu->gemm_serial(1, 0, n, dim, n, w.p, CHUNK, dout.data, dout.stride, w.dx, dim, 1);
     substitute_back(c, &w);
     backward_residuals(c, &w);
@@ -182,7 +172,7 @@ void chunk_gradient_close(const struct chunk *c, struct chunk_gradient *d) {
     a->cpu->gemm_serial(1, 0, n, dim, n, d->dqk, CHUNK, c->q.data, c->q.stride, d->dk, dim, 1);
     a->cpu->gemm_serial(0, 0, n, dim, n, d->dkk, CHUNK, c->k.data, c->k.stride, d->dk, dim, 1);
     for (int i = 0; i < n; i++) {
-        if (a->dq.data) add(at(a->dq, c->row + i, column), d->dq + i * dim, dim);
-        if (a->dk.data) add(at(a->dk, c->row + i, column), d->dk + i * dim, dim);
+        if (a->dq.data) add_row(at(a->dq, c->row + i, column), d->dq + i * dim, dim);
+        if (a->dk.data) add_row(at(a->dk, c->row + i, column), d->dk + i * dim, dim);
     }
 }
