@@ -181,6 +181,9 @@ func (q *query) dropped(clause *sql.Node, g Granularity, f fault) (*statement, f
 		end += len(q.text[end:]) - len(strings.TrimLeft(q.text[end:], spaces))
 	default:
 		start = len(strings.TrimRight(q.text[:start], spaces))
+		if strings.Trim(q.text[end:], spaces+";") == "" { // the block ends the query
+			end = len(q.text)
+		}
 	}
 	mutant, ok := parse(q.text[:start]+q.text[end:], q.schema, g)
 	if !ok {

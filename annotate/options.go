@@ -38,7 +38,9 @@ type Options struct {
 	// repeats (caper.md 1.4.5).
 	DependencyEdges bool
 	// Severity scales each margin by its edit cost over SeverityReference,
-	// clipped to [SeverityFloor, 1] (caper.md 1.4.6).
+	// clipped to [SeverityFloor, 1] (caper.md 1.4.6). The reference is a constant,
+	// by default the 75th percentile of the edit costs on Spider dev, and not
+	// that of the run: a tuple must not depend on which others are made with it.
 	Severity          bool
 	SeverityReference float64
 	SeverityFloor     float64
@@ -76,7 +78,7 @@ func DefaultOptions() Options {
 		Counterfactual:    true,
 		Granularity:       Nested,
 		Propagation:       true,
-		SeverityReference: 4,
+		SeverityReference: 2,
 		SeverityFloor:     0.25,
 		Alpha:             1,
 		Sigma:             2,

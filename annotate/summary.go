@@ -43,6 +43,8 @@ type Summary struct {
 	// tuples.
 	Injected int `json:"injected"`
 	Repaired int `json:"repaired"`
+	// Repairs counts the repaired rollouts by operator: single, first, cascade.
+	Repairs map[string]int `json:"repairs"`
 	// MutantsTried were executed, MutantsAccepted gave tuples. Executions are
 	// the queries asked for, those that the cache answered included.
 	MutantsTried    int `json:"mutants_tried"`
@@ -72,6 +74,7 @@ type Summary struct {
 
 func newSummary() Summary {
 	return Summary{
+		Repairs:         make(map[string]int),
 		ByDataset:       make(map[string]int),
 		BySplit:         make(map[string]int),
 		BySource:        make(map[string]int),
@@ -96,6 +99,7 @@ func (s *Summary) addRollout(out *outcome) {
 		s.Failing++
 		if len(out.tuples) > 0 {
 			s.Repaired++
+			s.Repairs[out.tuples[0].Operator]++
 		}
 	}
 	if out.cut {
