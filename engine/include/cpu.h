@@ -22,7 +22,8 @@ typedef void (*cpu_task)(void *arg, int task);
 struct cpu {
     int threads;
     // Runs fn(arg, 0) .. fn(arg, tasks-1) on the pool and returns when all are done.
-    // Not reentrant: a task must not start another parallel loop.
+    // While a loop is running, another one (from another goroutine or from within a
+    // task) is run on its caller's thread alone.
     void (*run)(struct cpu *, cpu_task fn, void *arg, int tasks);
     // C = op(A) op(B) (+ C when accumulate), row-major; op(A) is m x k, op(B) is
     // k x n; ta, tb: 1 when the matrix is stored transposed. lda, ldb, ldc are row
