@@ -88,7 +88,7 @@ func dropConjunct(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
 	if n.Kind != sql.And && n.Kind != sql.Or {
 		return
 	}
-	for i := range n.Children {
+	for i := range min(len(n.Children), maxChoices) {
 		if len(n.Children) > 2 {
 			propose(n, without(n, i))
 			continue

@@ -8,8 +8,8 @@ import (
 	"caper/sql"
 )
 
-// maxChoices bounds the values tried for one name: a wide table must not drown
-// the other operators.
+// maxChoices bounds the values tried for one name and the parts tried of one
+// list: a wide table or a long list must not drown the other operators.
 const maxChoices = 8
 
 // changeJoinKey puts another column of like type on one side of a join

@@ -145,7 +145,7 @@ func dropKey(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
 	if !n.IsClause() || len(n.Children) < 2 {
 		return
 	}
-	for i := range n.Children {
+	for i := range min(len(n.Children), maxChoices) {
 		propose(n, without(n, i))
 	}
 }

@@ -35,7 +35,9 @@ type Options struct {
 	Propagation bool
 	// DependencyEdges adds edges from a column to the FROM item that binds it and
 	// from an ORDER BY or HAVING expression to the projection or GROUP BY key it
-	// repeats (caper.md 1.4.5).
+	// repeats (caper.md 1.4.5). It can shorten the way to an enclosing clause and
+	// so raise its margin. It makes no tuples of its own: a clause that is only
+	// depended upon reads the same in both queries.
 	DependencyEdges bool
 	// Severity scales each margin by its edit cost over SeverityReference,
 	// clipped to [SeverityFloor, 1] (caper.md 1.4.6). The reference is a constant,

@@ -1,7 +1,10 @@
 package annotate
 
 import (
+	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"caper/sql"
 )
@@ -35,6 +38,27 @@ func TestPatchKeepsStyle(t *testing.T) {
 			t.Errorf("%s reads otherwise than %s", got, c.gold)
 		}
 	}
+}
+
+// TestRepairReadsAsGold: whatever the two queries, repairing all clauses of one
+// gives a text that reads as the other, and repairing none gives the text itself.
+func TestRepairReadsAsGold(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		texts := [2]string{anyBlock(t, 1), anyBlock(t, 1)}
+		if rapid.Bool().Draw(t, "lower") {
+			texts[0] = strings.ToLower(texts[0])
+		}
+		wrong, _ := parse(texts[0], nil, Top)
+		gold, _ := parse(texts[1], nil, Top)
+		r := newRepair(wrong, gold)
+		repaired, ok := parse(r.from(0), nil, Top)
+		if !ok || !readsAs(repaired.tree, renameLike(gold, wrong)) {
+			t.Fatalf("%q towards %q gives %q", texts[0], texts[1], r.from(0))
+		}
+		if got := r.from(len(r.slots)); got != texts[0] {
+			t.Fatalf("%q became %q", texts[0], got)
+		}
+	})
 }
 
 func statementOf(t *testing.T, text string, g Granularity) *statement {

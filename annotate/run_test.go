@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	_ "github.com/mattn/go-sqlite3"
@@ -256,6 +257,25 @@ func TestWorkersChangeNothing(t *testing.T) {
 	slices.Sort(reversed)
 	if diff := cmp.Diff(one, reversed); diff != "" {
 		t.Errorf("reversed input: %s", diff)
+	}
+}
+
+// TestHugeQueries: long lists, chains and nests are annotated or set aside, and
+// do not hold up the run.
+func TestHugeQueries(t *testing.T) {
+	b := petBenchmark(t)
+	gold := "SELECT name FROM pet WHERE id IN (1, 2)"
+	list := petRollouts(
+		gold, "SELECT name FROM pet WHERE id IN (1, 2"+strings.Repeat(", 77", 20000)+")",
+		gold, "SELECT name FROM pet WHERE id IN (1"+strings.Repeat(", 77", 20000)+")",
+		gold, "SELECT name FROM pet WHERE id IN (1, 2)"+strings.Repeat(" AND id < 9", 900),
+		gold, "SELECT name FROM pet WHERE id = 1"+strings.Repeat(" OR id = 9", 900),
+		gold, "SELECT name FROM pet WHERE id IN "+strings.Repeat("(", 100000)+"1"+strings.Repeat(")", 100000),
+		gold, "SELECT "+strings.Repeat("name, ", 1500)+"name FROM pet",
+	)
+	_, summary := annotated(t, b, list, DefaultOptions())
+	if summary.Correct != 2 || summary.Failing != 4 || summary.Repaired != 3 {
+		t.Errorf("summary %+v", summary)
 	}
 }
 

@@ -53,7 +53,7 @@ func (l lexeme) same(m lexeme) bool {
 		return quoteA != 0 && quoteB != 0 && a == b
 	case quoteA == 0 && quoteB == 0 && l.Kind != m.Kind:
 		return false
-	case l.Kind == token.NE || l.Kind == token.EQ:
+	case l.Kind == m.Kind && (l.Kind == token.NE || l.Kind == token.EQ):
 		return true
 	}
 	return strings.EqualFold(a, b)
