@@ -74,6 +74,8 @@ func TestLoneToken(t *testing.T) {
 	}
 }
 
+func TestIsolated(t *testing.T) { treetest.Isolated(t, build(grouped)) }
+
 func TestSequences(t *testing.T) {
 	treetest.Sequences(t, engine.Reference(), build(gated), 1e-12)
 	treetest.Sequences(t, engine.CPU(2), build(grouped), 2e-6)
@@ -105,24 +107,6 @@ func TestBitsDoNotDependOnSegments(t *testing.T) {
 	for _, cut := range [][]int{{1, n - 1}, {63, 1, n - 64}, {64, 64, n - 128}, {70, 9, 1, 1, 50, n - 131}} {
 		if !slices.Equal(forward(cut...), want) {
 			t.Errorf("segments of %v tokens give other bits than one segment", cut)
-		}
-	}
-}
-
-// A value that is not a number reaches the rows that see it and no other.
-func TestLaterTokensDoNotLeak(t *testing.T) {
-	tree := treetest.Shape{Parents: []int{-1, 0, 0}, Lengths: []int{5, 3, 3}}.Tree()
-	tape := engine.NewTape(engine.CPU(1))
-	o := plain
-	x := tape.Zeros(tree.Rows(), o.Heads*o.Dim)
-	for c := range x.Cols {
-		x.Set(6, c, math.NaN())
-	}
-	y := Forward(tape, tape.Zeros(tree.Rows(), o.Heads*o.Dim), x, x, nil, tree, o)
-	for i := range y.Rows {
-		sees := slices.Contains(tree.Path(nil, int32(i)), 6)
-		if isNaN := y.At(i, 0) != y.At(i, 0); isNaN != sees {
-			t.Errorf("row %d: not a number %v, sees row 6 %v", i, isNaN, sees)
 		}
 	}
 }

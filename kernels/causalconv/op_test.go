@@ -31,6 +31,8 @@ func Test(t *testing.T) {
 	treetest.Run(t, treetest.Shapes, build(2, 1))
 }
 
+func TestIsolated(t *testing.T) { treetest.Isolated(t, build(70, 4)) }
+
 func TestSequences(t *testing.T) {
 	treetest.Sequences(t, engine.Reference(), build(5, 4), 1e-12)
 	treetest.Sequences(t, engine.CPU(2), build(130, 4), 2e-6)

@@ -33,5 +33,3 @@ func Test(t *testing.T) {
 		optest.Run(t, operator(shape[0], shape[1]))
 	}
 }
-
-func Benchmark(b *testing.B) { optest.Benchmark(b, operator(2048, 4), 0) }

@@ -5,12 +5,13 @@
 // gamma_i = exp(G_i), Gam_ij = exp(G_i - G_j) and c = KeyDim^-1/2, the residuals r
 // and the writes x of the recurrence are
 //
-//     U = K S        r_i = V_i - gamma_i U_i - sum_{j<i} T_ij x_j / beta_i
-//     x_i = beta_i r_i                T_ij = beta_i <k_i, k_j> Gam_ij, j < i
+//     U = K S        r_i = V_i - gamma_i U_i - sum_{j<i} <k_i, k_j> Gam_ij x_j
+//     x_i = beta_i r_i
 //
-// a triangular system that forward substitution solves row by row. (GPU kernels form
-// the inverse of I + T to get matrix products; here substitution is fewer operations
-// and a row never touches a later one.) Then
+// or (I + T) x = beta .* (V - gamma .* U) with T_ij = beta_i <k_i, k_j> Gam_ij below
+// the diagonal: a triangular system that forward substitution solves row by row.
+// (GPU kernels form the inverse of I + T to get matrix products; here substitution is
+// fewer operations, and a row never touches a later one.) Then
 //
 //     O_i = c (gamma_i S^T q_i + sum_{j<=i} <q_i, k_j> Gam_ij x_j)
 //     S'  = gamma_n S + sum_j exp(G_n - G_j) k_j x_j^T

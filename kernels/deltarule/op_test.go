@@ -71,6 +71,8 @@ func Test(t *testing.T) {
 	}
 }
 
+func TestIsolated(t *testing.T) { treetest.Isolated(t, build(grouped, mixed)) }
+
 func TestSequences(t *testing.T) {
 	treetest.Sequences(t, engine.Reference(), build(tiny, mixed), 1e-11)
 	treetest.Sequences(t, engine.CPU(2), build(grouped, mixed), 5e-6)

@@ -56,12 +56,3 @@ func TestAllocations(t *testing.T) {
 		t.Errorf("allocates %g times", n)
 	}
 }
-
-func BenchmarkNorm(b *testing.B) {
-	dev := engine.CPU(0)
-	params := []*engine.Param{engine.NewParam(dev, "p", 1000, 10000)}
-	b.SetBytes(4 * 1e7)
-	for b.Loop() {
-		Norm(dev, params)
-	}
-}

@@ -2,13 +2,6 @@
 // clipped.
 package gradnorm
 
-// #cgo CFLAGS: -O3 -std=gnu11 -Wno-psabi -I${SRCDIR}/../../engine/include
-// #cgo LDFLAGS: -lm
-// #cgo noescape gradnorm_squares
-// #cgo nocallback gradnorm_squares
-// #include "gradnorm.h"
-import "C"
-
 import (
 	"math"
 
@@ -26,7 +19,7 @@ func Norm(dev engine.Device, params []*engine.Param) float64 {
 		case p.Grad.F64 != nil:
 			sum += specSquares(p.Grad.F64)
 		default:
-			sum += float64(C.gradnorm_squares((*C.struct_cpu)(engine.RuntimeOf(dev)), (*C.float)(p.Grad.Pointer()), C.long(len(p.Grad.F32))))
+			sum += cpuSquares(dev, p.Grad)
 		}
 	}
 	return math.Sqrt(sum)

@@ -2,13 +2,6 @@
 // straight off the weights.
 package adamw
 
-// #cgo CFLAGS: -O3 -std=gnu11 -Wno-psabi -I${SRCDIR}/../../engine/include
-// #cgo LDFLAGS: -lm
-// #cgo noescape adamw_step
-// #cgo nocallback adamw_step
-// #include "adamw.h"
-import "C"
-
 import (
 	"fmt"
 	"math"
@@ -81,11 +74,6 @@ func Step(dev engine.Device, params []*engine.Param, s *State, o Options, scale 
 			specUpdate(p.F64, p.Grad.F64, s.M[i].F64, s.V[i].F64, u)
 			continue
 		}
-		C.adamw_step((*C.struct_cpu)(engine.RuntimeOf(dev)), C.struct_adamw{
-			p: (*C.float)(p.Pointer()), g: (*C.float)(p.Grad.Pointer()),
-			m: (*C.float)(s.M[i].Pointer()), v: (*C.float)(s.V[i].Pointer()), n: C.long(len(p.F32)),
-			rest1: C.float(1 - u.beta1), rest2: C.float(1 - u.beta2), eps: C.float(u.eps), scale: C.float(u.scale),
-			step: C.float(u.step), correct: C.float(u.correct), decay: C.float(u.decay),
-		})
+		cpuUpdate(dev, p, s.M[i], s.V[i], u)
 	}
 }
