@@ -170,6 +170,10 @@ func (q *query) mutate(m mutation, g Granularity) (*statement, fault, bool) {
 // closing semicolon: the missing clause would stand before it.
 func (q *query) dropped(clause *sql.Node, g Granularity, f fault) (*statement, fault, bool) {
 	start, end, block := clause.Start, clause.End, clause.Parent
+	whole := block // with the set operations that follow its first operand
+	if block.Parent != nil && block.Parent.Kind == sql.Compound {
+		whole = block.Parent
+	}
 	i := slices.IndexFunc(q.units, func(u unit) bool { return u.node == clause })
 	switch isTop := i >= 0 && i < q.topCount; {
 	case isTop && i < q.topCount-1:
@@ -177,7 +181,7 @@ func (q *query) dropped(clause *sql.Node, g Granularity, f fault) (*statement, f
 	case isTop:
 		end = len(q.text)
 		start = len(strings.TrimRight(q.text[:start], spaces))
-	case end < block.End:
+	case end < whole.End:
 		end += len(q.text[end:]) - len(strings.TrimLeft(q.text[end:], spaces))
 	default:
 		start = len(strings.TrimRight(q.text[:start], spaces))
