@@ -214,7 +214,7 @@ func (a *axis) round() {
 func (a axis) ticks() []tick {
 	var ticks []tick
 	step := a.step()
-	for i := math.Ceil(a.low / step); i*step <= a.high*(1+1e-9); i++ {
+	for i := math.Ceil(a.low / step); i*step <= a.high+step/1e6; i++ {
 		ticks = append(ticks, tick{a.place(i * step), strconv.FormatFloat(i*step, 'g', 6, 64)})
 	}
 	return ticks

@@ -70,13 +70,19 @@ func shownExamples(examples []Example) []shown {
 	return all
 }
 
-// lowestScore passes over scores that are not numbers, as localisation does.
+// rankedScore is the score that a clause is ranked by: as in localisation, what is
+// not a number comes last.
+func (c Clause) rankedScore() float64 {
+	if math.IsNaN(c.Score) {
+		return math.Inf(1)
+	}
+	return c.Score
+}
+
 func lowestScore(clauses []Clause) float64 {
 	lowest := math.Inf(1)
 	for _, c := range clauses {
-		if c.Score < lowest {
-			lowest = c.Score
-		}
+		lowest = min(lowest, c.rankedScore())
 	}
 	return lowest
 }
@@ -87,12 +93,12 @@ func verdict(clauses []Clause) (found bool, text string) {
 	if faulty < 0 {
 		return false, "no clause is marked as faulty"
 	}
-	before, tied := 0, -1
+	own, before, tied := clauses[faulty].rankedScore(), 0, -1 // it ties with itself
 	for _, c := range clauses {
-		switch {
-		case c.Score < clauses[faulty].Score:
+		switch score := c.rankedScore(); {
+		case score < own:
 			before++
-		case c.Score == clauses[faulty].Score:
+		case score == own:
 			tied++
 		}
 	}
@@ -101,7 +107,7 @@ func verdict(clauses []Clause) (found bool, text string) {
 		name = "END (a clause is missing)"
 	}
 	switch {
-	case before == 0 && tied <= 0:
+	case before == 0 && tied == 0:
 		return true, "found: " + name
 	case before == 0:
 		return false, "tied: " + name

@@ -202,8 +202,8 @@ func byLabel(w weighed) forest {
 	single, okSingle := r.ByOperator["single"]
 	add("all faults", r.Comparison, true)
 	add("injected", injected, okInjected)
-	add("failed rollouts, all labels", repaired, okRepaired)
-	add("failed rollouts, single-verified", single, okSingle)
+	add("failing, all labels", repaired, okRepaired)
+	add("failing, verified", single, okSingle)
 	return f
 }
 

@@ -92,5 +92,8 @@ func ReadLocalization(path string) (*eval.Localization, error) {
 	if err := d.Decode(&l); err != nil {
 		return nil, fmt.Errorf("report: %s: not a result of `caper localize --json`: %w", path, err)
 	}
+	if l.Count == 0 {
+		return nil, fmt.Errorf("report: %s: no fault was localised; give `caper localize` tuples with root_clause set", path)
+	}
 	return &l, nil
 }

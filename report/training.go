@@ -19,7 +19,7 @@ func trainings(runs []Run) grid {
 		name string
 		cell func(Run) string
 	}{
-		{"best validation Top-1, %", bestValidation},
+		{"best validation Top-1, % (step)", bestValidation},
 		{"optimiser steps", func(r Run) string { return thousands(lastStep(r.Metrics)) }},
 		{"pairs", func(r Run) string { return ofOutcome(r, func(o *train.Outcome) string { return thousands(o.Pairs) }) }},
 		{"questions", func(r Run) string {
@@ -28,7 +28,7 @@ func trainings(runs []Run) grid {
 		{"pairs left out, too long", func(r Run) string { return ofOutcome(r, func(o *train.Outcome) string { return thousands(o.TooLong) }) }},
 		{"steps skipped, not finite", func(r Run) string { return thousands(skippedSteps(r.Metrics)) }},
 		{"tokens a second", tokensPerSecond},
-		{"tokens saved by prefix trees", savedTokens},
+		{"tokens without prefix trees", unsharedTokens},
 		{"time", func(r Run) string { return ofOutcome(r, func(o *train.Outcome) string { return duration(o.Elapsed) }) }},
 		{"ended early", func(r Run) string { return ofOutcome(r, func(o *train.Outcome) string { return o.Stopped }) }},
 	}
@@ -78,7 +78,7 @@ func bestValidation(r Run) string {
 	cell := ""
 	for _, m := range r.Metrics {
 		if m.Best && m.Top1 != nil {
-			cell = fmt.Sprintf("%s at step %d", digits(*m.Top1), m.Step)
+			cell = fmt.Sprintf("%s (%d)", digits(*m.Top1), m.Step)
 		}
 	}
 	return cell
@@ -99,8 +99,8 @@ func tokensPerSecond(r Run) string {
 	return thousands(int(rates[len(rates)/2]))
 }
 
-// savedTokens compares what was computed with what separate sequences would hold.
-func savedTokens(r Run) string {
+// unsharedTokens compares what separate sequences would hold with what was computed.
+func unsharedTokens(r Run) string {
 	packed, unpacked := 0, 0
 	for _, m := range r.Metrics {
 		packed, unpacked = packed+m.Tokens, unpacked+m.Unpacked
@@ -108,7 +108,7 @@ func savedTokens(r Run) string {
 	if packed == 0 || unpacked == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%.1f times fewer", float64(unpacked)/float64(packed))
+	return fmt.Sprintf("%.1f times as many", float64(unpacked)/float64(packed))
 }
 
 // configuration is a run's configuration: the whole of it for the first run, what

@@ -1,0 +1,75 @@
+package report
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestAxis(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		low := rapid.Float64Range(-1e6, 1e6).Draw(t, "low")
+		a := axis{low, low + rapid.Float64Range(0, 1e6).Draw(t, "width")}
+		before := a
+		a.round()
+		if a.low > before.low || a.high < before.high || a.high <= a.low {
+			t.Fatalf("%v became %v", before, a)
+		}
+		ticks := a.ticks()
+		if len(ticks) < 2 || len(ticks) > 9 {
+			t.Fatalf("%d ticks on %v", len(ticks), a)
+		}
+		for i, tick := range ticks {
+			if !(tick.At >= 0 && tick.At <= 100) || i > 0 && tick.At <= ticks[i-1].At {
+				t.Fatalf("ticks %v on %v", ticks, a)
+			}
+		}
+	})
+}
+
+// Smoothing keeps the number of points in bounds, their order and their mean.
+func TestBinned(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		// Full bins, so that their means weigh the same.
+		n, size := rapid.IntRange(1, 80).Draw(t, "n"), rapid.IntRange(1, 5).Draw(t, "size")
+		ys := rapid.SliceOfN(rapid.Float64Range(-10, 10), n*size, n*size).Draw(t, "values")
+		var points []point
+		sum := 0.0
+		for i, y := range ys {
+			points = append(points, point{x: float64(i), y: y})
+			sum += y
+		}
+		bins := binned(points, n)
+		if len(bins) != n {
+			t.Fatalf("%d points, want %d", len(bins), n)
+		}
+		total := 0.0
+		for i, b := range bins {
+			total += b.y
+			if i > 0 && b.x <= bins[i-1].x {
+				t.Fatalf("out of order: %v", bins)
+			}
+		}
+		if math.Abs(total/float64(len(bins))-sum/float64(len(ys))) > 1e-9 {
+			t.Fatalf("mean %v became %v", sum/float64(len(ys)), total/float64(len(bins)))
+		}
+	})
+}
+
+func TestCurvesMarkTheKeptModel(t *testing.T) {
+	runs := fullPage().Runs
+	for _, c := range curves(runs) {
+		for _, l := range c.Lines {
+			kept := 0
+			for _, d := range l.Dots {
+				if d.Best {
+					kept++
+				}
+			}
+			if len(l.Dots) > 0 && kept != 1 {
+				t.Errorf("%s: run %d: %d validations marked as the best", c.Title, l.Series, kept)
+			}
+		}
+	}
+}
