@@ -202,7 +202,7 @@ func byLabel(w weighed) forest {
 	single, okSingle := r.ByOperator["single"]
 	add("all faults", r.Comparison, true)
 	add("injected", injected, okInjected)
-	add("failing, all labels", repaired, okRepaired)
+	add("failing, all", repaired, okRepaired)
 	add("failing, verified", single, okSingle)
 	return f
 }

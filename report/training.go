@@ -28,7 +28,7 @@ func trainings(runs []Run) grid {
 		{"pairs left out, too long", func(r Run) string { return ofOutcome(r, func(o *train.Outcome) string { return thousands(o.TooLong) }) }},
 		{"steps skipped, not finite", func(r Run) string { return thousands(skippedSteps(r.Metrics)) }},
 		{"tokens a second", tokensPerSecond},
-		{"tokens without prefix trees", unsharedTokens},
+		{"tokens, unpacked to packed", unsharedTokens},
 		{"time", func(r Run) string { return ofOutcome(r, func(o *train.Outcome) string { return duration(o.Elapsed) }) }},
 		{"ended early", func(r Run) string { return ofOutcome(r, func(o *train.Outcome) string { return o.Stopped }) }},
 	}
@@ -108,7 +108,7 @@ func unsharedTokens(r Run) string {
 	if packed == 0 || unpacked == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%.1f times as many", float64(unpacked)/float64(packed))
+	return fmt.Sprintf("%.1f : 1", float64(unpacked)/float64(packed))
 }
 
 // configuration is a run's configuration: the whole of it for the first run, what
