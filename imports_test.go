@@ -27,6 +27,7 @@ var mayImport = map[string][]string{
 	"solve":      {"eval", "model", "data", "sqlexec", "sql"},
 	"report":     {"train", "eval", "annotate", "solve"},
 	"benchmarks": {"*"},
+	"configs":    {},
 }
 
 // hiddenNames are folder names that say nothing about what they hold.

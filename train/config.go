@@ -103,15 +103,21 @@ func Defaults() Config {
 // LoadConfig reads a TOML file (path may be empty) over the defaults and applies
 // the overrides, words of the form section.key=value.
 func LoadConfig(path string, overrides []string) (Config, error) {
+	if path == "" {
+		return ParseConfig(nil, "", overrides)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("configuration: %w", err)
+	}
+	return ParseConfig(text, path, overrides)
+}
+
+// ParseConfig is LoadConfig for a text; name stands for the file in errors.
+func ParseConfig(text []byte, name string, overrides []string) (Config, error) {
 	c := Defaults()
-	if path != "" {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return c, fmt.Errorf("configuration: %w", err)
-		}
-		if err := decode(text, &c, path); err != nil {
-			return c, err
-		}
+	if err := decode(text, &c, name); err != nil {
+		return c, err
 	}
 	for _, word := range overrides {
 		key, value, ok := strings.Cut(word, "=")

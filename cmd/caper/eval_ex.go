@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+
+	"caper/data"
+	"caper/eval"
+	"caper/sqlexec"
+)
+
+type evalEXCommand struct {
+	Bench   string   `help:"Benchmark folder." required:"" type:"path"`
+	Format  string   `help:"auto, spider, bird or synsql." default:"auto" enum:"auto,spider,bird,synsql"`
+	Split   string   `help:"Split of the benchmark." default:"dev"`
+	Pred    []string `help:"Candidate files: ours, official Spider or BIRD predictions." required:"" type:"path" sep:"none"`
+	Rule    string   `help:"test-suite, bird or strict; default: the benchmark's own."`
+	Out     string   `help:"Verdict file to write." required:"" type:"path"`
+	Workers int      `help:"0: one per core." default:"0"`
+	JSON    bool     `help:"Print the summary as JSON on stdout."`
+}
+
+func (c *evalEXCommand) Help() string {
+	return `Example:
+  caper eval ex --bench spider --split dev --pred predictions.jsonl --rule test-suite --out verdicts.jsonl`
+}
+
+func (c *evalEXCommand) Run(ctx context.Context) error {
+	bench, err := data.OpenBenchmark(c.Bench, c.Format)
+	if err != nil {
+		return err
+	}
+	defer bench.Close()
+	o := eval.ExecutionOptions{Rule: bench.Rule(), Workers: c.Workers}
+	if c.Rule != "" {
+		if o.Rule, err = sqlexec.ParseRule(c.Rule); err != nil {
+			return usageError{err}
+		}
+	}
+	if o.Workers == 0 {
+		o.Workers = runtime.NumCPU()
+	}
+	w, err := data.Create(c.Out)
+	if err != nil {
+		return err
+	}
+	defer w.Discard()
+	var summary eval.ExecutionSummary
+	err = eval.Execute(ctx, bench, readRollouts(c.Pred, bench, c.Split, 0, 1), o, func(j eval.Judged) error {
+		summary.Add(j)
+		return w.WriteLine(j.Line())
+	})
+	if err != nil {
+		return err
+	}
+	if err := w.Commit(); err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(summary)
+	}
+	fmt.Fprintf(os.Stderr, "EX %.2f %% of %d (rule %s): %v\n", 100*summary.Accuracy, summary.Count, o.Rule, summary.Verdicts)
+	return nil
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+
+	"maps"
+
+	"caper/data"
+	"caper/model/safetensors"
+)
+
+type inspectCommand struct {
+	Path     string `arg:"" help:"Tuple file, safetensors file, or model folder." type:"path"`
+	Examples int    `help:"Tuples to show." default:"3"`
+}
+
+func (c *inspectCommand) Help() string {
+	return `Example:
+  caper inspect tuples.jsonl
+  caper inspect runs/tiny/model`
+}
+
+func (c *inspectCommand) Run() error {
+	info, err := os.Stat(c.Path)
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir():
+		folder, err := safetensors.OpenFolder(c.Path)
+		if err != nil {
+			return err
+		}
+		defer folder.Close()
+		return listTensors(folder)
+	case filepath.Ext(c.Path) == ".safetensors":
+		file, err := safetensors.Open(c.Path)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		return listTensors(file)
+	}
+	return inspectTuples(os.Stdout, c.Path, c.Examples)
+}
+
+// tensors is a safetensors file or a folder of them.
+type tensors interface {
+	Names() []string
+	Tensor(name string) (safetensors.Tensor, error)
+}
+
+func listTensors(from tensors) error {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	elements := 0
+	for _, name := range from.Names() {
+		t, err := from.Tensor(name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%s\t%s\t%v\n", name, t.DType, t.Shape)
+		elements += t.Len()
+	}
+	fmt.Fprintf(w, "%d tensors\t\t%d elements\n", len(from.Names()), elements)
+	return w.Flush()
+}
+
+// inspectTuples counts the tuples of a file by source, clause and operator, and
+// shows the first few.
+func inspectTuples(out io.Writer, path string, examples int) error {
+	counts := map[string]map[string]int{"source": {}, "clause": {}, "operator": {}, "root kind": {}}
+	total, margins := 0, 0.0
+	for t, err := range data.ReadTuples(path) {
+		if err != nil {
+			return err
+		}
+		counts["source"][t.Source]++
+		counts["clause"][t.Clause]++
+		counts["operator"][t.Operator]++
+		counts["root kind"][t.Root.Kind]++
+		margins += t.Margin
+		if total++; total <= examples {
+			showTuple(out, t)
+		}
+	}
+	if total == 0 {
+		return fmt.Errorf("%s: no tuples", path)
+	}
+	fmt.Fprintf(out, "%d tuples, mean margin %.3f\n", total, margins/float64(total))
+	for _, name := range []string{"source", "clause", "operator", "root kind"} {
+		of := counts[name]
+		byCount := slices.SortedFunc(maps.Keys(of), func(a, b string) int { return of[b] - of[a] })
+		fmt.Fprintf(out, "by %s:\n", name)
+		for _, value := range byCount {
+			fmt.Fprintf(out, "  %6d  %s\n", of[value], value)
+		}
+	}
+	return nil
+}
+
+func showTuple(out io.Writer, t data.Tuple) {
+	show := func(text string) string {
+		quoted, _ := json.Marshal(text) // a string always marshals
+		return string(quoted)
+	}
+	fmt.Fprintf(out, "%s  %s %s  %s\n  prefix    %s\n  chosen    %s\n  rejected  %s   root %s %s\n  clause %d of %d (%s), margin %.3f, %s\n\n",
+		t.ID, t.DBID, t.QuestionID, show(t.Question), show(t.Prefix), show(t.Chosen), show(t.Rejected),
+		t.Root.Kind, show(t.SQLRejected[t.Root.Start:t.Root.End]), t.ClauseIndex, t.ClauseCount, t.Clause, t.Margin, t.Operator)
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+
+	"caper/data"
+	"caper/engine"
+	"caper/eval"
+	"caper/model"
+	"caper/train"
+)
+
+type localizeCommand struct {
+	Model     string   `help:"Reward model folder." required:"" type:"path"`
+	Tuples    []string `help:"Tuple files whose faults are to be found." required:"" type:"path" sep:"none"`
+	Baselines bool     `help:"Compare with simple rules, fitted on the training tuples."`
+	Training  []string `help:"Training tuples for the baselines; default: train.tuples of the run that the model belongs to." type:"path" sep:"none"`
+	Balanced  bool     `help:"Give every clause kind the same weight."`
+	Threads   int      `help:"0: one per core." default:"0"`
+	JSON      bool     `help:"Print the result as JSON on stdout."`
+}
+
+func (c *localizeCommand) Help() string {
+	return `Example:
+  caper localize --model runs/tiny/model --tuples test.jsonl --baselines --balanced --json`
+}
+
+func (c *localizeCommand) Run(ctx context.Context) error {
+	faults, err := readFaults(c.Tuples)
+	if err != nil {
+		return err
+	}
+	var baselines []eval.Baseline
+	if c.Baselines {
+		training, err := c.trainingFaults()
+		if err != nil {
+			return err
+		}
+		baselines = eval.FitBaselines(training)
+	}
+	scores, err := scoreFaults(ctx, c.Model, faults, c.Threads)
+	if err != nil {
+		return err
+	}
+	result := eval.Localize(faults, scores, baselines, eval.LocalizeOptions{Balanced: c.Balanced})
+	if c.JSON {
+		return printJSON(result)
+	}
+	printLocalization(result)
+	return nil
+}
+
+// trainingFaults reads the tuples that the baselines may learn from. Without any,
+// the rules that need them have no preference.
+func (c *localizeCommand) trainingFaults() ([]eval.Fault, error) {
+	paths := c.Training
+	if len(paths) == 0 {
+		config := filepath.Join(filepath.Dir(filepath.Clean(c.Model)), "config.toml")
+		if run, err := train.LoadConfig(config, nil); err == nil {
+			paths = run.Train.Tuples
+		}
+	}
+	if len(paths) == 0 {
+		fmt.Fprintln(os.Stderr, "no training tuples (--training): frequent, lexical and logistic have nothing to learn from")
+		return nil, nil
+	}
+	return readFaults(paths)
+}
+
+func readFaults(paths []string) ([]eval.Fault, error) {
+	var all []eval.Fault
+	for _, path := range paths {
+		faults, err := eval.Faults(data.ReadTuples(path))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		all = append(all, faults...)
+	}
+	return all, nil
+}
+
+func scoreFaults(ctx context.Context, dir string, faults []eval.Fault, threads int) ([][]float64, error) {
+	scorer, err := openScorer(dir, threads)
+	if err != nil {
+		return nil, err
+	}
+	return eval.ScoreFaults(ctx, scorer, faults, nil)
+}
+
+// openScorer loads a reward model for scoring.
+func openScorer(dir string, threads int) (*model.Scorer, error) {
+	m, err := model.Load(dir, engine.CPU(threads), model.Frozen)
+	if err != nil {
+		return nil, err
+	}
+	scorer, err := model.NewScorer(m, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	return scorer, nil
+}
+
+func printLocalization(r eval.Localization) {
+	w := tabwriter.NewWriter(os.Stderr, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "%d faults of %d questions\tTop-1\t95 %%\tMRR\t95 %%\t\n", r.Count, r.Questions)
+	row := func(name string, m eval.Measure) {
+		fmt.Fprintf(w, "%s\t%.1f\t%.1f-%.1f\t%.1f\t%.1f-%.1f\t\n", name, 100*m.Top1, 100*m.Top1Interval[0], 100*m.Top1Interval[1],
+			100*m.MRR, 100*m.MRRInterval[0], 100*m.MRRInterval[1])
+	}
+	row("Clause-PRM", r.Measure)
+	for _, name := range []string{eval.Random, eval.First, eval.Longest, eval.Frequent, eval.Lexical, eval.Logistic} {
+		if b, ok := r.Baselines[name]; ok {
+			row(name, b.Measure)
+		}
+	}
+	w.Flush()
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+
+	"caper/data"
+	"caper/model"
+	"caper/sql"
+)
+
+type scoreCommand struct {
+	Model   string `help:"Reward model folder." required:"" type:"path"`
+	In      string `help:"Candidate file." required:"" type:"path"`
+	Out     string `help:"The candidates with clauses, end_score and score." required:"" type:"path"`
+	Bench   string `help:"Benchmark folder, for lines without a prompt." type:"path"`
+	Format  string `help:"auto, spider, bird or synsql." default:"auto" enum:"auto,spider,bird,synsql"`
+	Split   string `help:"Split of the benchmark." default:"dev"`
+	Threads int    `help:"0: one per core." default:"0"`
+}
+
+func (c *scoreCommand) Help() string {
+	return `Example:
+  caper score --model runs/tiny/model --bench spider --in rollouts.jsonl --out scores.jsonl
+
+The score of a query is the mean of log sigmoid of its clauses' scores.`
+}
+
+// scoredClause is a clause of a scored candidate: its byte span and score.
+type scoredClause struct {
+	Kind  sql.ClauseKind `json:"kind"`
+	Start int            `json:"start"`
+	End   int            `json:"end"`
+	Score float64        `json:"score"`
+}
+
+func (c *scoreCommand) Run(ctx context.Context) error {
+	scorer, err := openScorer(c.Model, c.Threads)
+	if err != nil {
+		return err
+	}
+	var bench *data.Benchmark
+	if c.Bench != "" {
+		if bench, err = data.OpenBenchmark(c.Bench, c.Format); err != nil {
+			return err
+		}
+		defer bench.Close()
+	}
+	w, err := data.Create(c.Out)
+	if err != nil {
+		return err
+	}
+	defer w.Discard()
+	count := 0
+	// Consecutive candidates of one prompt are scored together: they share it.
+	var group []data.Rollout
+	prompt := ""
+	flush := func() error {
+		if len(group) == 0 {
+			return nil
+		}
+		err := writeScores(scorer, prompt, group, w)
+		count += len(group)
+		group = group[:0]
+		return err
+	}
+	for r, err := range data.ReadRollouts(c.In, bench, c.Split) {
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		p, err := promptOf(r, bench)
+		if err != nil {
+			return fmt.Errorf("%s: question %s: %w", c.In, r.QuestionID, err)
+		}
+		if p != prompt || len(group) == 64 {
+			if err := flush(); err != nil {
+				return err
+			}
+			prompt = p
+		}
+		group = append(group, r)
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	if err := w.Commit(); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "%d candidates scored in %s\n", count, c.Out)
+	return nil
+}
+
+// promptOf is the line's own prompt, or the benchmark's for its question.
+func promptOf(r data.Rollout, bench *data.Benchmark) (string, error) {
+	if raw, ok := r.Extra["prompt"]; ok {
+		var prompt string
+		if err := json.Unmarshal(raw, &prompt); err != nil {
+			return "", fmt.Errorf("field \"prompt\": %w", err)
+		}
+		return prompt, nil
+	}
+	if bench == nil {
+		return "", fmt.Errorf("no field \"prompt\": give --bench")
+	}
+	return bench.Prompt(data.Question{
+		Dataset: r.Dataset, ID: r.QuestionID, DBID: r.DBID, Question: r.Question, Evidence: r.Evidence,
+	})
+}
+
+func writeScores(scorer *model.Scorer, prompt string, group []data.Rollout, w *data.File) error {
+	request := model.Request{Prompt: prompt}
+	spans := make([][]sql.Clause, len(group))
+	for i, r := range group {
+		spans[i] = sql.Clauses(r.SQL)
+		var units []string
+		for _, c := range spans[i] {
+			units = append(units, r.SQL[c.Start:c.End])
+		}
+		request.Queries = append(request.Queries, units)
+	}
+	for i, scores := range scorer.Score([]model.Request{request})[0] {
+		r := group[i]
+		if r.Extra == nil {
+			r.Extra = data.Extra{}
+		}
+		clauses := make([]scoredClause, len(spans[i]))
+		total := 0.0
+		for k, c := range spans[i] {
+			clauses[k] = scoredClause{c.Kind, c.Start, c.End, scores.Clauses[k]}
+			total += logSigmoid(scores.Clauses[k])
+		}
+		if len(clauses) > 0 {
+			total /= float64(len(clauses))
+		}
+		for key, value := range map[string]any{"clauses": clauses, "end_score": scores.End, "score": total} {
+			raw, err := json.Marshal(value)
+			if err != nil {
+				return err
+			}
+			r.Extra[key] = raw
+		}
+		if err := w.WriteLine(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// logSigmoid is log(1 / (1 + exp(-x))) without overflow.
+func logSigmoid(x float64) float64 { return math.Min(x, 0) - math.Log1p(math.Exp(-math.Abs(x))) }
