@@ -23,6 +23,7 @@ type commands struct {
 		PRM trainPRMCommand `cmd:"" name:"prm" help:"Train a Clause-PRM on preference tuples."`
 	} `cmd:"" help:"Train a model."`
 	Localize localizeCommand `cmd:"" help:"Find the faulty clause of failed queries with a Clause-PRM, and measure it."`
+	Report   reportCommand   `cmd:"" help:"Write a self-contained HTML report of a run."`
 	Score    scoreCommand    `cmd:"" help:"Score every clause of candidate queries."`
 	Eval     struct {
 		EX evalEXCommand `cmd:"" name:"ex" help:"Execution accuracy of predictions."`
