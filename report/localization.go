@@ -59,7 +59,9 @@ type located struct {
 // headline is the one figure of a test that a reader should remember.
 type headline struct {
 	Test, Top1, Interval, Weighing string
-	Rival, RivalTop1, Lead         string // empty without baselines
+	Rival, RivalTop1               string // empty without baselines
+	Leads                          bool
+	Lead                           string // or, if the model does not lead, how far it trails
 }
 
 // figures are a chart's numbers as a table.
@@ -145,7 +147,12 @@ func headlineOf(test string, w weighed) headline {
 	h := headline{Test: test, Weighing: w.name, Top1: digits(r.Top1), Interval: span(r.Top1Interval)}
 	if rival, ok := r.Baselines[r.Best]; ok {
 		h.Rival, h.RivalTop1 = r.Best, digits(rival.Top1)
-		h.Lead = fmt.Sprintf("%+.1f points (%s)", 100*rival.Lead.Top1, span(rival.Lead.Top1Interval))
+		lead, interval := rival.Lead.Top1, rival.Lead.Top1Interval
+		h.Leads = lead >= 0
+		if !h.Leads {
+			lead, interval = -lead, eval.Interval{-interval[1], -interval[0]}
+		}
+		h.Lead = fmt.Sprintf("%s points (%s)", digits(lead), span(interval))
 	}
 	return h
 }
