@@ -99,9 +99,17 @@ func (o Options) newDraws(q *query, base data.Tuple) *draws {
 	return d
 }
 
+// absent is the stratum of all that the query lacks, which counts as one more
+// clause: most queries lack more clauses than they have, and a query should be
+// found too long about as often as too short.
+const absent sql.Kind = "absent"
+
 // add files a mutation under its clause kind and operator.
 func (d *draws) add(m mutation) {
-	kind := m.old.Clause().Kind
+	kind := absent
+	if clause := m.clause(); clause != nil {
+		kind = clause.Kind
+	}
 	i := slices.IndexFunc(d.strata, func(s *stratum) bool { return s.kind == kind })
 	if i < 0 {
 		i = len(d.strata)
@@ -132,7 +140,7 @@ func (d *draws) next() (mutation, bool) {
 		if len(s.operators) == 0 {
 			d.strata = slices.Delete(d.strata, i, i+1)
 		}
-		if d.accepted[m.old.Clause()] < d.perClause {
+		if d.accepted[m.clause()] < d.perClause {
 			return m, true
 		}
 	}
@@ -140,7 +148,7 @@ func (d *draws) next() (mutation, bool) {
 }
 
 // accept counts an accepted mutation against its clause.
-func (d *draws) accept(m mutation) { d.accepted[m.old.Clause()]++ }
+func (d *draws) accept(m mutation) { d.accepted[m.clause()]++ }
 
 // mutate writes the mutant as text, leaving every clause but the changed one as
 // it is, and parses it. The parsed tree must be the intended one.
@@ -148,6 +156,9 @@ func (q *query) mutate(m mutation, g Granularity) (*statement, fault, bool) {
 	f := fault{source: sourceInjection, operator: m.operator}
 	if m.new == nil {
 		return q.dropped(m.old, g, f)
+	}
+	if m.old.IsBlock() {
+		return q.added(m.old, m.new, g, f)
 	}
 	clause := m.old.Clause()
 	after := sql.Render(replaced(clause, m.old, m.new))
@@ -160,6 +171,9 @@ func (q *query) mutate(m mutation, g Granularity) (*statement, fault, bool) {
 		mutant, ok := parse(q.text[:clause.Start]+text+q.text[clause.End:], q.schema, g)
 		if ok && readsAs(mutant.tree, want) {
 			f.root = follow(mutant.tree, pathTo(m.old))
+			if m.adds {
+				f.root = f.root.Children[len(f.root.Children)-1]
+			}
 			return mutant, f, true
 		}
 	}

@@ -9,10 +9,12 @@ import (
 // mutation is one type-preserving change of a correct query (caper.md 1.4.3):
 // new takes the place of old. The changed node is the root cause; where
 // something is deleted, old is the parent of what goes. A nil new deletes the
-// whole clause old.
+// whole clause old. Where something is added (mutate_add.go), it is the root
+// cause.
 type mutation struct {
 	operator string
 	old, new *sql.Node
+	adds     bool
 }
 
 // operator proposes mutations of one node of a query.
@@ -21,7 +23,8 @@ type operator struct {
 	propose func(q *query, n *sql.Node, propose func(old, new *sql.Node))
 }
 
-// operators lists the operators by the clause that they change.
+// operators lists the operators by the clause that they change; those that add
+// something are in additions.
 var operators = map[sql.Kind][]operator{
 	sql.Projection: {
 		{"select.column", siblingColumn},
@@ -79,18 +82,34 @@ var operators = map[sql.Kind][]operator{
 func (q *query) mutations() []mutation {
 	var all []mutation
 	sql.Walk(q.tree, func(n *sql.Node) bool {
-		clause := n.Clause()
-		if clause == nil {
-			return true
+		holder := n.Clause()
+		if n.IsBlock() {
+			holder = n
 		}
-		for _, op := range operators[clause.Kind] {
+		for _, op := range operators[holder.Kind] {
 			op.propose(q, n, func(old, new *sql.Node) {
-				all = append(all, mutation{op.name, old, new})
+				all = append(all, mutation{op.name, old, new, false})
+			})
+		}
+		if n.Parent != nil && n.Parent.Kind == sql.SetOp {
+			return true // the set operation ends with the block: nothing can follow it there
+		}
+		for _, op := range additions[holder.Kind] {
+			op.propose(q, n, func(old, new *sql.Node) {
+				all = append(all, mutation{op.name, old, new, true})
 			})
 		}
 		return true
 	})
 	return all
+}
+
+// clause is the clause that changes, nil where something is added.
+func (m mutation) clause() *sql.Node {
+	if m.adds {
+		return nil
+	}
+	return m.old.Clause()
 }
 
 // relabelled is a copy of n with another value.

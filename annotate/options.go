@@ -54,7 +54,7 @@ type Options struct {
 	MinReward float64
 
 	// Inject is M, the most accepted mutants of one rollout, and PerClause the
-	// most that change one clause.
+	// most that change one clause, or that add something.
 	Inject, PerClause int
 	// Attempts bounds the mutants of one rollout that are executed.
 	Attempts int

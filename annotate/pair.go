@@ -41,7 +41,7 @@ func missingClause(kind sql.Kind, block *sql.Node, offset int) *sql.Node {
 // v* and, where the reward propagates to clauses around it, one for each of
 // them, innermost first. base holds the fields that all share.
 func (o Options) pairs(base data.Tuple, chosen, rejected *statement, f fault) []preference {
-	wrong := rejected.separable(chosen)
+	wrong := rejected.separable(chosen, f.root)
 	base.Source, base.Operator = f.source, f.operator
 	base.SQLChosen, base.SQLRejected = chosen.text, rejected.text
 	base.ClauseCount = wrong.topCount
@@ -107,12 +107,13 @@ func (o Options) priced(t data.Tuple, reward float64, wrong, right *sql.Node) da
 
 // separable drops the inner units that cannot be told from the clause around
 // them because the correct query has no unit at the same place after the same
-// text. Outermost units always stay.
-func (s *statement) separable(chosen *statement) *statement {
+// text. Outermost units always stay, and v* that is a whole clause, which may be
+// one too many at the end of its block.
+func (s *statement) separable(chosen *statement, root *sql.Node) *statement {
 	shared := commonPrefix(s.text, chosen.text)
 	c := *s
 	c.units = slices.DeleteFunc(slices.Clone(s.units), func(u unit) bool {
-		return u.depth > 0 && (u.start > shared || !slices.ContainsFunc(chosen.units, func(v unit) bool {
+		return u.depth > 0 && u.node != root && (u.start > shared || !slices.ContainsFunc(chosen.units, func(v unit) bool {
 			return v.start == u.start && v.depth == u.depth
 		}))
 	})

@@ -104,17 +104,21 @@ func (q *query) columnsOf(source *sql.Source) (columns []string, named bool) {
 	return columns, named
 }
 
-// domain samples the distinct values of a column, in the order of its rows. The
-// look-up reads a bounded number of rows and runs once per column.
+// domain samples the values of the column that a query's column is read from.
 func (q *query) domain(column *sql.Node) []string {
 	table := q.baseTable(column)
 	if table == nil {
 		return nil
 	}
-	name := quoteName(table.Columns[q.scopes.Binding(column).Column].Name)
+	return q.values(table, table.Columns[q.scopes.Binding(column).Column].Name)
+}
+
+// values samples the distinct values of a table's column, in the order of its
+// rows. The look-up reads a bounded number of rows and runs once per column.
+func (q *query) values(table *sql.SchemaTable, column string) []string {
 	result, err := q.run(fmt.Sprintf(
 		"SELECT DISTINCT v FROM (SELECT %s AS v FROM %s LIMIT %d) WHERE v IS NOT NULL AND length(v) BETWEEN 1 AND %d LIMIT %d",
-		name, quoteName(table.Name), domainRows, domainLength, domainValues))
+		quoteName(column), quoteName(table.Name), domainRows, domainLength, domainValues))
 	if err != nil {
 		return nil
 	}

@@ -127,13 +127,17 @@ func (c *checker) check(tuple data.Tuple, gold string) (faults []string) {
 
 	if tuple.Source == "injection" {
 		// What follows the unit is the same in both, byte for byte; a clause that
-		// is dropped leaves the rest, the closing semicolon aside.
+		// is dropped or added leaves the rest, the closing semicolon aside.
 		rest, kept := tuple.SQLChosen[start+len(tuple.Chosen):], tuple.SQLRejected[end:]
 		switch {
 		case tuple.Rejected == "":
 			require(kept == "" && strings.Trim(rest, "; \n") == "", "text behind a dropped clause changed")
 		case tuple.Root.Start == tuple.Root.End && tuple.RootClause:
 			require(rest == tuple.Rejected+kept, "text behind a dropped clause changed")
+		case tuple.Chosen == "":
+			require(kept == "" && strings.Trim(rest, "; \n") == "", "text behind an added clause changed")
+		case strings.HasSuffix(tuple.Operator, ".added") && tuple.RootClause:
+			require(kept == tuple.Chosen+rest, "text behind an added clause changed")
 		case strings.HasPrefix(tuple.Operator, "setop.") || strings.HasSuffix(tuple.Operator, ".clause"):
 			require(strings.HasSuffix(tuple.SQLChosen, kept), "untouched clauses changed")
 		default:

@@ -1,0 +1,304 @@
+package annotate
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"caper/sql"
+)
+
+// additions lists the operators that put in what the query lacks, by the clause
+// or block that takes it in. They are the way back from those that drop: without
+// them no clause would ever be wrong for being there, and a reward model would
+// learn that a query's end is always worse than one clause more.
+//
+// In a block, new is the clause that is added; elsewhere new is old with one
+// child more, its last. What is added is v*.
+var additions = map[sql.Kind][]operator{
+	sql.Projection: {{"select.added_item", addItem}},
+	sql.Where:      {{"where.added_conjunct", addConjunct}},
+	sql.Select: {
+		{"where.added", addWhere},
+		{"group_by.added", addGroupBy},
+		{"having.added", addHaving},
+		{"setop.added", addSetOperator},
+		{"order_by.added", addOrderBy},
+		{"limit.added", addLimit},
+	},
+	sql.Compound: {{"limit.added", addLimit}},
+}
+
+// addItem projects one more column or, from groups, their size. The width of
+// inner blocks is not free.
+func addItem(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
+	if n.Kind != sql.Projection || n.Parent.Parent != nil {
+		return
+	}
+	var items []*sql.Node
+	for _, c := range q.columnsIn(n.Parent) {
+		items = append(items, c.Node)
+	}
+	if n.Parent.Child(sql.GroupBy) != nil {
+		items = append(items, countRows())
+	}
+	for _, expr := range items {
+		isThere := slices.ContainsFunc(n.Children, func(item *sql.Node) bool {
+			return item.Children[0].Kind == expr.Kind && sameName(item.Children[0].Value, expr.Value)
+		})
+		if !isThere {
+			propose(n, with(n, branch(sql.Item, "", expr)))
+		}
+	}
+}
+
+// addConjunct narrows the condition of WHERE; a disjunction would have to be put
+// in parentheses, which may be there.
+func addConjunct(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
+	if n.Kind != sql.Where || n.Children[0].Kind == sql.Or {
+		return
+	}
+	old := n.Children[0]
+	for _, condition := range q.conditions(n.Parent) {
+		if old.Kind == sql.And {
+			propose(old, with(old, condition))
+		} else {
+			propose(old, branch(sql.And, "", old.Clone(), condition))
+		}
+	}
+}
+
+func addWhere(q *query, block *sql.Node, propose func(old, new *sql.Node)) {
+	if block.Child(sql.Where) != nil {
+		return
+	}
+	for _, condition := range q.conditions(block) {
+		propose(block, branch(sql.Where, "", condition))
+	}
+}
+
+func addGroupBy(q *query, block *sql.Node, propose func(old, new *sql.Node)) {
+	if block.Child(sql.GroupBy) != nil {
+		return
+	}
+	for _, c := range q.columnsIn(block) {
+		propose(block, branch(sql.GroupBy, "", c.Node))
+	}
+}
+
+// addHaving keeps the groups of more than a few rows.
+func addHaving(_ *query, block *sql.Node, propose func(old, new *sql.Node)) {
+	if block.Child(sql.GroupBy) == nil || block.Child(sql.Having) != nil {
+		return
+	}
+	for _, size := range []string{"1", "2", "3", "5"} {
+		for _, comparison := range []string{">", ">="} {
+			least := branch(sql.Compare, comparison, countRows(), &sql.Node{Kind: sql.Number, Value: size})
+			propose(block, branch(sql.Having, "", least))
+		}
+	}
+}
+
+// addOrderBy sorts rows ahead of a LIMIT. Elsewhere it is no fault: comparisons
+// look at the order of rows only where gold has one.
+func addOrderBy(q *query, block *sql.Node, propose func(old, new *sql.Node)) {
+	if block.Child(sql.OrderBy) != nil || block.Child(sql.Limit) == nil {
+		return
+	}
+	for _, c := range q.columnsIn(block) {
+		for _, direction := range []string{"ASC", "DESC"} {
+			propose(block, branch(sql.OrderBy, "", branch(sql.OrderTerm, direction, c.Node.Clone())))
+		}
+	}
+}
+
+func addLimit(_ *query, block *sql.Node, propose func(old, new *sql.Node)) {
+	if block.Child(sql.Limit) != nil || isOperand(block) {
+		return
+	}
+	for _, count := range []string{"1", "3", "5", "10"} {
+		propose(block, branch(sql.Limit, "", &sql.Node{Kind: sql.Number, Value: count}))
+	}
+}
+
+// addSetOperator combines the outermost block with itself under another
+// condition.
+func addSetOperator(q *query, block *sql.Node, propose func(old, new *sql.Node)) {
+	where := block.Child(sql.Where)
+	if where == nil || block.Child(sql.OrderBy) != nil || block.Child(sql.Limit) != nil || block.Parent != nil {
+		return
+	}
+	for _, condition := range q.conditions(block) {
+		other := replaced(block, where, branch(sql.Where, "", condition))
+		if with := other.Child(sql.With); with != nil {
+			other = without(other, with.Index())
+		}
+		for _, name := range []string{"EXCEPT", "INTERSECT", "UNION"} {
+			propose(block, branch(sql.SetOp, name, other.Clone()))
+		}
+	}
+}
+
+// added writes the query with one more clause in its block. White space between
+// clauses is repeated; at the end of a block it belongs to the new clause, as it
+// does where the last clause is missing, so that both queries share the prefix.
+func (q *query) added(block, clause *sql.Node, g Granularity, f fault) (*statement, fault, bool) {
+	i := placeOf(clause.ClauseKind(), block)
+	offset := block.Children[i-1].End
+	next := nextClause(block, i)
+	gap := " "
+	switch {
+	case next != nil:
+		gap = q.text[offset:next.Start]
+	case i > 1: // as ahead of the last clause
+		gap = q.text[block.Children[i-2].End:block.Children[i-1].Start]
+	}
+	endsQuery := next == nil && block.Parent == nil
+	if strings.Trim(gap, spaces) != "" || endsQuery && strings.Trim(q.text[offset:], spaces+";") != "" {
+		return nil, f, false // a comment stands there
+	}
+	text := join(q.style.dress(lexemes(sql.Render(clause))))
+	mutant, ok := parse(q.text[:offset]+gap+text+q.text[offset:], q.schema, g)
+	if !ok {
+		return nil, f, false
+	}
+	start := offset + len(gap)
+	sql.Walk(mutant.tree, func(n *sql.Node) bool {
+		if n.IsClause() && n.Start == start && readsAs(n, clause) {
+			f.root = n
+		}
+		return f.root == nil
+	})
+	if next == nil {
+		mutant.move(start, offset)
+	}
+	return mutant, f, f.root != nil
+}
+
+// move shifts the border between two units to an offset in the white space ahead
+// of it.
+func (s *statement) move(border, offset int) {
+	for i := range s.units {
+		if s.units[i].start == border {
+			s.units[i].start = offset
+		}
+		if s.units[i].end == border {
+			s.units[i].end = offset
+		}
+	}
+}
+
+// placeOf is the index among a block's children at which a clause would stand.
+func placeOf(kind sql.ClauseKind, block *sql.Node) int {
+	i := slices.IndexFunc(block.Children, func(c *sql.Node) bool { return c.IsClause() && c.ClauseKind().Rank() > kind.Rank() })
+	if i < 0 {
+		return len(block.Children)
+	}
+	return i
+}
+
+// nextClause is child i of a block or, behind its last, the set operation that
+// follows; nil at the end.
+func nextClause(block *sql.Node, i int) *sql.Node {
+	if i == len(block.Children) && isOperand(block) {
+		i, block = block.Index()+1, block.Parent
+	}
+	return at(block.Children, i)
+}
+
+// isOperand reports that a block is the first operand of a set operation, which
+// has no end of its own.
+func isOperand(block *sql.Node) bool { return block.Parent != nil && block.Parent.Kind == sql.Compound }
+
+// field is a column written as its block writes columns, and where it is kept.
+type field struct {
+	*sql.Node
+	table  *sql.SchemaTable
+	column *sql.SchemaColumn
+}
+
+// columnsIn lists columns of the tables that a block reads, at most maxChoices,
+// spread evenly over them.
+func (q *query) columnsIn(block *sql.Node) []field {
+	scope := q.scopes.Scope(block)
+	if scope == nil {
+		return nil
+	}
+	isQualified := qualificationOf(block, false) == allQualified
+	var all []field
+	for _, s := range scope.Sources {
+		if s.Table == nil {
+			continue
+		}
+		for i := range s.Table.Columns {
+			c := &s.Table.Columns[i]
+			n := &sql.Node{Kind: sql.Column, Value: c.Name}
+			isShared := slices.ContainsFunc(scope.Sources, func(other *sql.Source) bool {
+				return other != s && (other.Open || other.Find(c.Name) >= 0)
+			})
+			if isQualified || isShared {
+				n.Qualifier = s.Name
+			}
+			all = append(all, field{n, s.Table, c})
+		}
+	}
+	count := min(len(all), maxChoices)
+	for i := range count {
+		all[i] = all[i*len(all)/count]
+	}
+	return all[:count]
+}
+
+// conditions compares columns of a block's tables with a value that they hold:
+// texts for equality, numbers also for order.
+func (q *query) conditions(block *sql.Node) []*sql.Node {
+	var list []*sql.Node
+	for _, c := range q.columnsIn(block) {
+		values := q.values(c.table, c.column.Name)
+		if len(values) == 0 {
+			continue
+		}
+		literal := q.stringLiteral(values[len(values)/2])
+		comparisons := []string{"="}
+		if sql.TypeAffinity(c.column.Type).IsNumber() {
+			if f, err := strconv.ParseFloat(literal.Value, 64); err != nil || f < 0 {
+				continue
+			}
+			literal = &sql.Node{Kind: sql.Number, Value: literal.Value}
+			comparisons = []string{"=", ">", "<"}
+		}
+		for _, comparison := range comparisons {
+			list = append(list, branch(sql.Compare, comparison, c.Clone(), literal.Clone()))
+		}
+	}
+	return list
+}
+
+// stringLiteral is a text as the query quotes it: in double quotes it reads as a
+// column.
+func (q *query) stringLiteral(text string) *sql.Node {
+	if q.style.stringQuote == '"' && !strings.Contains(text, `"`) {
+		return &sql.Node{Kind: sql.Column, Value: text, DoubleQuoted: true}
+	}
+	return &sql.Node{Kind: sql.String, Value: text}
+}
+
+// countRows is count(*).
+func countRows() *sql.Node { return branch(sql.Aggregate, "count", &sql.Node{Kind: sql.Star}) }
+
+// branch is a new node over the given children.
+func branch(kind sql.Kind, value string, children ...*sql.Node) *sql.Node {
+	n := &sql.Node{Kind: kind, Value: value, Children: children}
+	for _, c := range children {
+		c.Parent = n
+	}
+	return n
+}
+
+// with is a copy of n with one more child.
+func with(n, child *sql.Node) *sql.Node {
+	c := n.Clone()
+	child.Parent = c
+	c.Children = append(c.Children, child)
+	return c
+}
