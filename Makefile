@@ -9,6 +9,7 @@ build:            ## the binary, at bin/caper
 	$(GO) build -o bin/caper ./cmd/caper
 
 demo: build       ## the main job on built-in data; ends in out/demo/report.html
+	rm -rf out/demo
 	bin/caper demo --out out/demo
 
 test: lint        ## every part against its specification

@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"caper/model/tokenizer"
 )
@@ -56,9 +57,10 @@ func (l *Layout) Prompt(dst []int32, prompt string) []int32 {
 	return l.tokenizer.EncodeText(prompt, dst)
 }
 
-// Clause appends one clause with its marker to s.
+// Clause appends one clause with its marker to s. White space around the clause is
+// left out: to which of two clauses the space between them belongs says nothing.
 func (l *Layout) Clause(s *Sequence, unit string) {
-	s.Tokens = append(l.tokenizer.EncodeText(unit, s.Tokens), l.clause)
+	s.Tokens = append(l.tokenizer.EncodeText(strings.TrimSpace(unit), s.Tokens), l.clause)
 	s.Marks = append(s.Marks, int32(len(s.Tokens)-1))
 }
 

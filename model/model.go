@@ -34,6 +34,8 @@ type Backbone interface {
 type Model struct {
 	Config   Config
 	Backbone Backbone
+	// Embedding is the table of token embeddings [V, H].
+	Embedding *engine.Param
 	// Head is the language-model head [V, H]; the embedding itself when tied.
 	Head *engine.Param
 	// Score is the scalar head [1, H] of a reward model.
@@ -100,20 +102,19 @@ func Load(dir string, dev engine.Device, options ...Option) (*Model, error) {
 // build makes the model's parameters in p.
 func build(c Config, dev engine.Device, p *decoder.Parameters) *Model {
 	m := &Model{Config: c, dev: dev}
-	var embedding *engine.Param
 	switch text := c.Text.(type) {
 	case qwen35.Config:
 		b := qwen35.New(text, p)
-		m.Backbone, embedding = b, b.Embedding
+		m.Backbone, m.Embedding = b, b.Embedding
 	case qwen3.Config:
 		b := qwen3.New(text, p)
-		m.Backbone, embedding = b, b.Embedding
+		m.Backbone, m.Embedding = b, b.Embedding
 	}
 	switch d := c.Text.Shared(); {
 	case c.Reward:
 		m.Score = addScore(p, d)
 	case d.Tied:
-		m.Head = embedding
+		m.Head = m.Embedding
 	default:
 		m.Head = p.Add("lm_head.weight", decoder.Normal(d.InitRange), d.VocabSize, d.HiddenSize).Param
 	}

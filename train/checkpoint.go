@@ -37,13 +37,17 @@ const (
 
 // writeCheckpoint writes checkpoints/step-N: everything goes to a temporary
 // folder (each weight file read back by its writer), which only then gets its
-// name. Older checkpoints past keep are removed after that.
+// name. Older checkpoints past keep are removed after that. A step has one state,
+// so a checkpoint that is there already is left as it is.
 func writeCheckpoint(out string, s state, keep int, write func(dir string) error) error {
 	root := filepath.Join(out, checkpointFolder)
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return err
 	}
 	name := filepath.Join(root, fmt.Sprintf("step-%d", s.Step))
+	if _, err := os.Stat(name); err == nil {
+		return nil
+	}
 	err := replaceFolder(name, func(dir string) error {
 		if err := write(dir); err != nil {
 			return err
@@ -62,40 +66,12 @@ func writeCheckpoint(out string, s state, keep int, write func(dir string) error
 		return err
 	}
 	for len(steps) > keep {
-		if err := os.RemoveAll(filepath.Join(root, fmt.Sprintf("step-%d", steps[0]))); err != nil {
+		if err := removeFolder(filepath.Join(root, fmt.Sprintf("step-%d", steps[0]))); err != nil {
 			return err
 		}
 		steps = steps[1:]
 	}
 	return nil
-}
-
-// replaceFolder fills a temporary folder beside path and puts it in path's place.
-// A folder that was there is set aside first and removed last, so that at every
-// moment one of the two is complete.
-func replaceFolder(path string, fill func(dir string) error) error {
-	dir, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		return err
-	}
-	if err := fill(dir); err != nil {
-		return err
-	}
-	old := path + ".old"
-	if err := os.RemoveAll(old); err != nil {
-		return err
-	}
-	if err := os.Rename(path, old); err != nil && !os.IsNotExist(err) {
-		return err
-	}
-	if err := os.Rename(dir, path); err != nil {
-		return err
-	}
-	return os.RemoveAll(old)
 }
 
 // checkpointSteps lists the complete checkpoints of a run, oldest first.
@@ -133,23 +109,7 @@ func lastCheckpoint(out string) (string, state, error) {
 	}
 	var s state
 	if err := json.Unmarshal(text, &s); err != nil {
-		return "", state{}, fmt.Errorf("%s: %w", path, err)
+		return "", state{}, fmt.Errorf("%s: %w; remove its folder to go on from an older checkpoint", path, err)
 	}
 	return dir, s, nil
-}
-
-// removeLeftovers deletes the temporary folders of a run that was killed.
-func removeLeftovers(out string) error {
-	for _, pattern := range []string{".*.tmp-*", filepath.Join(checkpointFolder, ".*.tmp-*")} {
-		paths, err := filepath.Glob(filepath.Join(out, pattern))
-		if err != nil {
-			return err
-		}
-		for _, p := range paths {
-			if err := os.RemoveAll(p); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -79,6 +79,10 @@ type Loss struct {
 	Offset   float64 `toml:"offset" comment:"m of the offset form"`
 	Center   float64 `toml:"center" comment:"c: weight of the term that centres scores"`
 	Alpha    float64 `toml:"alpha" comment:"alpha of the annotation: margins are divided by it"`
+	// LanguageModel adds the next-token loss of correct queries, which teaches a
+	// model without pre-training to read its input (as a regulariser of reward
+	// models: Yang et al. 2024, arXiv 2406.10216).
+	LanguageModel float64 `toml:"language_model" comment:"weight of the next-token loss on correct queries; 0: none. For models without pre-training"`
 }
 
 // Defaults returns the configuration that files and overrides start from.

@@ -17,6 +17,8 @@ type question struct {
 	db     string
 	prompt []int32
 	pairs  []pair
+	// correct is a whole correct query with its end, for the next-token loss.
+	correct []int32
 }
 
 // pair is one preference: two continuations of the prompt that end at the scored
@@ -29,7 +31,7 @@ type pair struct {
 // tokens returns an upper bound of the packed size: the prompt once, every
 // continuation apart.
 func (q *question) tokens() int {
-	n := len(q.prompt)
+	n := len(q.prompt) + len(q.correct)
 	for _, p := range q.pairs {
 		n += len(p.chosen) + len(p.rejected)
 	}
@@ -131,6 +133,9 @@ func encode(tuples []data.Tuple, layout *model.Layout, c Config) (*dataset, erro
 			d.tooLong++
 			continue
 		}
+		if c.Loss.LanguageModel > 0 && q.correct == nil {
+			q.correct = wholeQuery(layout, t.SQLChosen)
+		}
 		q.pairs = append(q.pairs, p)
 		d.pairs++
 	}
@@ -156,6 +161,15 @@ func continuation(layout *model.Layout, prefix []string, clause string) []int32 
 	return s.Tokens
 }
 
+// wholeQuery returns the tokens of a query and its end.
+func wholeQuery(layout *model.Layout, query string) []int32 {
+	var units []string
+	for _, c := range sql.Clauses(query) {
+		units = append(units, query[c.Start:c.End])
+	}
+	return layout.Query(nil, units).Tokens
+}
+
 // prefixUnits cuts a tuple's prefix into its clause units.
 func prefixUnits(t *data.Tuple) []string {
 	var units []string
@@ -168,14 +182,17 @@ func prefixUnits(t *data.Tuple) []string {
 	return units
 }
 
-// microBatch is a packed forest of whole questions and the pairs of rows whose
-// scores it compares.
+// microBatch is a packed forest of whole questions, the pairs of rows whose scores
+// it compares, and the rows that predict the next token of a correct query.
 type microBatch struct {
 	tree      engine.Tree
 	sequences [][]int32
-	rows      []int32 // row of each sequence's last token: chosen, rejected, chosen, ...
+	rows      []int32 // row of each pair's last tokens: chosen, rejected, chosen, ...
 	margins   []float64
 	unpacked  int
+
+	next, targets []int32
+	predicted     map[[2]int32]bool
 }
 
 // pack lays questions out as one forest, reusing the memory of the last one.
@@ -188,9 +205,38 @@ func (b *microBatch) pack(questions []*question) {
 			b.margins = append(b.margins, p.margin)
 		}
 	}
-	for _, path := range b.tree.Pack(b.sequences) {
+	pairs := len(b.sequences)
+	for _, q := range questions {
+		if q.correct != nil {
+			b.sequences = append(b.sequences, slices.Concat(q.prompt, q.correct))
+		}
+	}
+	paths := b.tree.Pack(b.sequences)
+	for _, path := range paths[:pairs] {
 		b.rows = append(b.rows, path[len(path)-1])
 		b.unpacked += len(path)
+	}
+	b.predict(paths, pairs)
+}
+
+// predict lists the next-token predictions of the correct queries, those of shared
+// rows once.
+func (b *microBatch) predict(paths [][]int32, pairs int) {
+	b.next, b.targets = b.next[:0], b.targets[:0]
+	b.predicted = map[[2]int32]bool{}
+	for i, path := range paths {
+		isCorrect := i >= pairs || i%2 == 0
+		if len(paths) == pairs || !isCorrect {
+			continue
+		}
+		for p, row := range path[:len(path)-1] {
+			edge := [2]int32{row, b.sequences[i][p+1]}
+			if !b.predicted[edge] {
+				b.predicted[edge] = true
+				b.next = append(b.next, edge[0])
+				b.targets = append(b.targets, edge[1])
+			}
+		}
 	}
 }
 

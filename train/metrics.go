@@ -1,7 +1,6 @@
 package train
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -34,13 +33,15 @@ type Metrics struct {
 	Best      bool     `json:"best,omitempty"`
 }
 
+const metricsName = "metrics.jsonl"
+
 // metricsFile appends to metrics.jsonl.
 type metricsFile struct{ f *os.File }
 
 // openMetrics opens the file for appending, first dropping every line past step
 // lastStep: what a run did after its last checkpoint is done again on resuming.
 func openMetrics(dir string, lastStep int) (*metricsFile, error) {
-	path := filepath.Join(dir, "metrics.jsonl")
+	path := filepath.Join(dir, metricsName)
 	kept, err := metricsUpTo(path, lastStep)
 	if err != nil {
 		return nil, err
@@ -66,13 +67,17 @@ func metricsUpTo(path string, lastStep int) ([]byte, error) {
 	var kept []byte
 	for line := range bytes.Lines(text) {
 		var m Metrics
-		if json.Unmarshal(line, &m) != nil || m.Step > lastStep {
-			continue // a line cut short by a kill, or done again
+		if cutShort(line) || json.Unmarshal(line, &m) != nil || m.Step > lastStep {
+			continue
 		}
 		kept = append(kept, line...)
 	}
 	return kept, nil
 }
+
+// cutShort tells a line whose writer was killed: nothing else ends without a
+// newline.
+func cutShort(line []byte) bool { return !bytes.HasSuffix(line, []byte("\n")) }
 
 func (w *metricsFile) write(m Metrics) error {
 	line, err := json.Marshal(m)
@@ -85,45 +90,25 @@ func (w *metricsFile) write(m Metrics) error {
 
 func (w *metricsFile) close() error { return w.f.Close() }
 
-// ReadMetrics reads the metrics.jsonl of a run folder.
+// ReadMetrics reads the metrics.jsonl of a run folder. A last line that a kill cut
+// short is left out.
 func ReadMetrics(dir string) ([]Metrics, error) {
-	path := filepath.Join(dir, "metrics.jsonl")
-	f, err := os.Open(path)
+	path := filepath.Join(dir, metricsName)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("metrics of a run: %w", err)
 	}
-	defer f.Close()
 	var all []Metrics
-	lines := bufio.NewScanner(f)
-	for n := 1; lines.Scan(); n++ {
+	n := 0
+	for line := range bytes.Lines(text) {
+		if n++; cutShort(line) {
+			break
+		}
 		var m Metrics
-		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+		if err := json.Unmarshal(line, &m); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", path, n, err)
 		}
 		all = append(all, m)
 	}
-	return all, lines.Err()
-}
-
-// replaceFile writes a file beside its place and renames it there.
-func replaceFile(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Chmod(f.Name(), 0o644)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return os.Rename(f.Name(), path)
+	return all, nil
 }

@@ -1,9 +1,9 @@
 package train
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"caper/engine"
@@ -102,16 +102,19 @@ func (r *prm) skip(batch []*question) error {
 		}
 		all = append(all, d)
 	}
-	text, err := json.MarshalIndent(all, "", " ")
-	if err != nil {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false) // SQL and tokens are full of < and >
+	e.SetIndent("", " ")
+	if err := e.Encode(all); err != nil {
 		return err
 	}
-	if err := os.WriteFile(path, text, 0o644); err != nil {
+	if err := replaceFile(path, text.Bytes()); err != nil {
 		return err
 	}
 	r.options.Log.Warn("loss or gradient is not finite: step skipped", "step", r.state.Step, "inputs", path)
 	if r.state.BadRun >= r.config.Train.MaxBadSteps {
-		return fmt.Errorf("%d steps in a row without a finite loss (the last one's inputs are in %s): lower train.lr, or resume from an earlier checkpoint", r.state.BadRun, path)
+		return fmt.Errorf("%d steps in a row without a finite loss or gradient (inputs of the last one: %s): lower train.lr and start again with another train.out", r.state.BadRun, path)
 	}
 	return nil
 }

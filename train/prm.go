@@ -20,6 +20,7 @@ import (
 	"caper/eval"
 	"caper/kernels/adamw"
 	"caper/kernels/gradnorm"
+	"caper/kernels/logprob"
 	"caper/kernels/marginloss"
 	"caper/kernels/scorehead"
 	"caper/model"
@@ -103,9 +104,6 @@ func open(c Config, o Options) (*prm, error) {
 	if c.Train.Out == "" {
 		return nil, fmt.Errorf("configuration: train.out names no folder")
 	}
-	if err := os.MkdirAll(c.Train.Out, 0o755); err != nil {
-		return nil, err
-	}
 	from, saved, err := lastCheckpoint(c.Train.Out)
 	if err != nil {
 		return nil, err
@@ -149,6 +147,9 @@ func open(c Config, o Options) (*prm, error) {
 	}
 	r.total = r.steps()
 	r.shuffle()
+	if err := os.MkdirAll(c.Train.Out, 0o755); err != nil {
+		return nil, err
+	}
 	if r.metrics, err = openMetrics(c.Train.Out, r.state.Step); err != nil {
 		return nil, err
 	}
@@ -233,6 +234,9 @@ func (r *prm) take() []*question {
 func (r *prm) loop(ctx context.Context) (string, error) {
 	c := r.config.Train
 	for r.state.Step < r.total {
+		if c.Patience > 0 && r.state.Worse >= c.Patience {
+			return fmt.Sprintf("no better validation in %d", r.state.Worse), r.checkpoint()
+		}
 		if ctx.Err() != nil {
 			if err := r.checkpoint(); err != nil {
 				return "", err
@@ -267,9 +271,6 @@ func (r *prm) loop(ctx context.Context) (string, error) {
 			if err := r.checkpoint(); err != nil {
 				return "", err
 			}
-		}
-		if c.Patience > 0 && r.state.Worse >= c.Patience {
-			return fmt.Sprintf("no better validation in %d", r.state.Worse), r.checkpoint()
 		}
 	}
 	return "", nil
@@ -352,8 +353,27 @@ func (r *prm) microBatch(weights float64, pairs int) (loss, right float64) {
 		Offset: c.Offset, Center: c.Center, WeightSum: weights, PairCount: pairs,
 	})
 	r.tape.Seed(out, 0, 1)
+	loss = out.At(0, 0) + r.languageModel(hidden, pairs)
 	r.tape.Backward()
-	return out.At(0, 0), right
+	return loss, right
+}
+
+// languageModel adds the next-token loss, a sum over the micro-batch's predictions
+// divided by the optimiser step's number of pairs.
+func (r *prm) languageModel(hidden *engine.Tensor, pairs int) float64 {
+	weight := r.config.Loss.LanguageModel
+	if weight == 0 {
+		return 0
+	}
+	b := &r.batch
+	logProbs := logprob.Forward(r.tape, hidden, r.model.Embedding.Tensor, b.next, b.targets)
+	scale := weight / float64(len(b.next))
+	loss := 0.0
+	for i := range b.next {
+		loss -= scale * logProbs.At(i, 0)
+		r.tape.Seed(logProbs, i, -scale)
+	}
+	return loss
 }
 
 func (r *prm) update(rate, scale float64) {

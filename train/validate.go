@@ -43,7 +43,8 @@ func (r *prm) validate(ctx context.Context, epoch float64, last bool) error {
 	if err != nil {
 		return err
 	}
-	scores, err := eval.ScoreFaults(ctx, scorer, r.faults, nil)
+	// An interruption waits: the step is saved only with its validation.
+	scores, err := eval.ScoreFaults(context.WithoutCancel(ctx), scorer, r.faults, nil)
 	if err != nil {
 		return err
 	}

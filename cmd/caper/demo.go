@@ -13,6 +13,7 @@ import (
 	"caper/data"
 	"caper/data/sample"
 	"caper/eval"
+	"caper/report"
 	"caper/train"
 )
 
@@ -28,34 +29,43 @@ func (c *demoCommand) Help() string {
 Takes a few minutes on two cores and ends in DIR/report.html; DIR/default/model is the trained Clause-PRM in Hugging Face layout.`
 }
 
-// demo is the demonstration under way: everything lies under dir.
+func (c *demoCommand) Run(ctx context.Context) error {
+	if entries, err := os.ReadDir(c.Out); err == nil && len(entries) > 0 {
+		return usageError{fmt.Errorf("%s is not empty: remove it or choose another --out", c.Out)}
+	}
+	d := &demo{dir: c.Out, seed: c.Seed, log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+	return d.run(ctx)
+}
+
+// demo is the demonstration under way: everything lies under dir, what was done is
+// told on page.
 type demo struct {
 	dir   string
 	seed  uint64
 	log   *slog.Logger
 	bench *data.Benchmark
+	page  report.Page
 }
 
-// variant is one way to annotate and train; the first is the method itself, the
-// others leave out a part of it.
+// variant is one way to annotate and train. The first is the method itself, each
+// other one leaves a part of it out.
 type variant struct {
-	name        string
+	name, note  string
 	propagation bool
 	overrides   []string
 }
 
 var variants = []variant{
-	{"default", true, nil},
-	{"no-propagation", false, nil},
-	{"margin-none", true, []string{"loss.margin=none"}},
+	{name: "default", propagation: true},
+	{name: "no-propagation", note: "annotated with --no-propagation: only the clause that holds the root cause makes a tuple"},
+	{name: "margin-none", note: "trained with loss.margin=none: every pair weighs the same", propagation: true,
+		overrides: []string{"loss.margin=none"}},
 }
 
-func (c *demoCommand) Run(ctx context.Context) error {
-	d := &demo{dir: c.Out, seed: c.Seed, log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
-	if entries, err := os.ReadDir(d.dir); err == nil && len(entries) > 0 {
-		return usageError{fmt.Errorf("%s is not empty: remove it or choose another --out", d.dir)}
-	}
-	return d.run(ctx)
+// tests are the splits on which faults are localised.
+var tests = []struct{ split, name string }{
+	{sample.Test, "databases never seen, known words"},
+	{sample.NewWords, "databases of words never seen"},
 }
 
 func (d *demo) run(ctx context.Context) error {
@@ -63,35 +73,27 @@ func (d *demo) run(ctx context.Context) error {
 		return err
 	}
 	defer d.bench.Close()
-	for _, split := range []string{sample.Train, sample.Test, sample.NewWords} {
-		if _, err := d.annotate(ctx, split, true); err != nil {
+	for _, a := range []struct {
+		split       string
+		propagation bool
+	}{{sample.Train, true}, {sample.Train, false}, {sample.Test, true}, {sample.NewWords, true}} {
+		if err := d.annotate(ctx, a.split, a.propagation); err != nil {
 			return err
 		}
-	}
-	if _, err := d.annotate(ctx, sample.Train, false); err != nil {
-		return err
 	}
 	for _, v := range variants {
-		if _, err := d.train(ctx, v); err != nil {
+		if err := d.train(ctx, v); err != nil {
 			return err
 		}
 	}
-	return nil
+	if err := d.localize(ctx); err != nil {
+		return err
+	}
+	return d.report()
 }
 
 func (d *demo) path(parts ...string) string {
 	return filepath.Join(append([]string{d.dir}, parts...)...)
-}
-
-// sample writes the benchmark and its simulated rollouts.
-func (d *demo) sample() error {
-	bench, rollouts, err := writeSample(d.path("bench"), d.seed, sample.DefaultRolloutOptions().Samples)
-	if err != nil {
-		return err
-	}
-	d.log.Info("benchmark", "databases", bench.Databases, "questions", bench.Questions, "simulated_rollouts", rollouts.Rollouts)
-	d.bench, err = data.OpenBenchmark(d.path("bench"), "spider")
-	return err
 }
 
 // tuples is where the tuples of a split lie.
@@ -102,38 +104,106 @@ func (d *demo) tuples(split string, propagation bool) string {
 	return d.path("tuples", split+".jsonl")
 }
 
-func (d *demo) annotate(ctx context.Context, split string, propagation bool) (annotate.Summary, error) {
-	o := annotate.DefaultOptions()
-	o.Propagation, o.Seed = propagation, d.seed
+// timed notes how long a step took, for the report.
+func (d *demo) timed(name string, started time.Time) {
+	d.page.Timings = append(d.page.Timings, report.Timing{Name: name, Duration: time.Since(started)})
+}
+
+// sample writes the benchmark and its simulated rollouts.
+func (d *demo) sample() error {
+	started := time.Now()
+	bench, rollouts, err := writeSample(d.path("bench"), d.seed, sample.DefaultRolloutOptions().Samples)
+	if err != nil {
+		return err
+	}
+	d.timed("benchmark and simulated rollouts", started)
+	d.describe(bench, rollouts)
+	d.log.Info("benchmark", "databases", bench.Databases, "questions", bench.Questions, "simulated_rollouts", rollouts.Rollouts)
+	d.bench, err = data.OpenBenchmark(d.path("bench"), "spider")
+	return err
+}
+
+func (d *demo) annotate(ctx context.Context, split string, propagation bool) error {
+	started := time.Now()
 	out := d.tuples(split, propagation)
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
-		return annotate.Summary{}, err
+		return err
 	}
-	started := time.Now()
+	o := annotate.DefaultOptions()
+	o.Propagation, o.Seed = propagation, d.seed
 	rollouts := readRollouts([]string{sample.RolloutPath(d.path("bench"), split)}, d.bench, split, 0, 1)
 	summary, err := annotateTo(ctx, d.bench, rollouts, o, split, out)
 	if err != nil {
-		return summary, err
+		return err
 	}
-	d.log.Info("annotated", "split", split, "propagation", propagation, "rollouts", summary.Rollouts,
-		"tuples", summary.Tuples, "seconds", time.Since(started).Round(time.Second/10).Seconds())
-	return summary, nil
+	name := filepath.Base(out)
+	d.timed("annotation: "+name, started)
+	d.page.Annotations = append(d.page.Annotations, report.Annotation{Name: name, Summary: summary})
+	d.log.Info("annotated", "file", name, "rollouts", summary.Rollouts, "tuples", summary.Tuples)
+	return nil
 }
 
-func (d *demo) train(ctx context.Context, v variant) (train.Outcome, error) {
+func (d *demo) train(ctx context.Context, v variant) error {
+	started := time.Now()
 	text, err := configs.Files.ReadFile("prm-tiny.toml")
 	if err != nil {
-		return train.Outcome{}, err
+		return err
 	}
-	overrides := append([]string{
-		"train.tuples=" + d.tuples(sample.Train, v.propagation), "train.out=" + d.path(v.name), fmt.Sprintf("train.seed=%d", d.seed),
-	}, v.overrides...)
-	config, err := train.ParseConfig(text, "configs/prm-tiny.toml", overrides)
+	config, err := train.ParseConfig(text, "configs/prm-tiny.toml", append([]string{
+		"train.tuples=" + d.tuples(sample.Train, v.propagation),
+		"train.out=" + d.path(v.name),
+		fmt.Sprintf("train.seed=%d", d.seed),
+	}, v.overrides...))
 	if err != nil {
-		return train.Outcome{}, err
+		return err
 	}
 	d.log.Info("training", "variant", v.name)
-	return trainPRM(ctx, config, false)
+	outcome, err := trainPRM(ctx, config, false)
+	if err != nil {
+		return err
+	}
+	metrics, err := train.ReadMetrics(config.Train.Out)
+	if err != nil {
+		return err
+	}
+	d.timed("training: "+v.name, started)
+	d.page.Runs = append(d.page.Runs, report.Run{Name: v.name, Note: v.note, Config: config, Outcome: &outcome, Metrics: metrics})
+	return nil
 }
 
-var _ = eval.Localize
+// localize finds the faults of the test splits with every variant's model. The
+// baselines are fitted on the training tuples of the first.
+func (d *demo) localize(ctx context.Context) error {
+	training, err := readFaults([]string{d.tuples(sample.Train, true)})
+	if err != nil {
+		return err
+	}
+	baselines := eval.FitBaselines(training)
+	for _, test := range tests {
+		started := time.Now()
+		faults, err := readFaults([]string{d.tuples(test.split, true)})
+		if err != nil {
+			return err
+		}
+		for i, v := range variants {
+			scores, err := scoreFaults(ctx, d.path(v.name, "model"), faults, 0)
+			if err != nil {
+				return err
+			}
+			natural := eval.Localize(faults, scores, baselines, eval.LocalizeOptions{})
+			balanced := eval.Localize(faults, scores, baselines, eval.LocalizeOptions{Balanced: true})
+			d.page.Tests = append(d.page.Tests, report.Test{Name: test.name, Run: v.name, Natural: &natural, Balanced: &balanced})
+			if i == 0 {
+				d.log.Info("localised", "on", test.name, "faults", natural.Count)
+				printLocalization(balanced)
+			}
+			if i == 0 && test.split == sample.Test {
+				if err := d.examples(ctx, faults, scores); err != nil {
+					return err
+				}
+			}
+		}
+		d.timed("localisation: "+test.name, started)
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"caper/data"
+	"caper/data/sample"
+	"caper/eval"
+	"caper/report"
+)
+
+// exampleCount is the number of failed queries shown in the report.
+const exampleCount = 20
+
+// describe notes what the benchmark holds.
+func (d *demo) describe(bench sample.Summary, rollouts sample.RolloutSummary) {
+	p := &d.page
+	p.Title = "caper: the faulty clause, found without labels"
+	p.Summary = "Databases, questions and sampled SQL were turned into clause-level preference tuples by mutating correct queries " +
+		"and repairing failed ones, each decision by executing queries. A small Clause-PRM was trained on them from scratch, " +
+		"and then looked for the faulty clause of failed queries on databases that it had never seen."
+	p.Simulated = "The candidate queries come from simulated writers that fail the way models fail; no language model wrote them. " +
+		"The databases, the executions and the results are real."
+	p.Machine = report.ThisMachine()
+	total, questions := 0, 0
+	for _, n := range rollouts.Rollouts {
+		total += n
+	}
+	for _, n := range bench.Questions {
+		questions += n
+	}
+	p.Facts = []report.Fact{
+		{Name: "databases", Value: fmt.Sprint(bench.Databases), Note: fmt.Sprintf("%d rows", bench.Rows)},
+		{Name: "questions", Value: fmt.Sprint(questions)},
+		{Name: "simulated rollouts", Value: fmt.Sprint(total)},
+	}
+}
+
+// examples puts failed queries with their scores and results on the page: spread
+// evenly over the faults, so that every kind and both outcomes occur.
+func (d *demo) examples(ctx context.Context, faults []eval.Fault, scores [][]float64) error {
+	tuples := map[string]data.Tuple{}
+	for t, err := range data.ReadTuples(d.tuples(sample.Test, true)) {
+		if err != nil {
+			return err
+		}
+		tuples[t.ID] = t
+	}
+	count := min(exampleCount, len(faults))
+	for i := range count {
+		n := i * len(faults) / count
+		t := tuples[faults[n].Tuple]
+		db, err := d.bench.Database(t.DBID)
+		if err != nil {
+			return err
+		}
+		answer := func(query string) report.Answer { return report.AnswerOf(db.Query(ctx, query)) }
+		d.page.Examples = append(d.page.Examples, report.Example{
+			Question: t.Question, DBID: t.DBID,
+			Origin:    fmt.Sprintf("%s (%s), simulated rollout", t.Source, t.Operator),
+			Clauses:   report.Clauses(&faults[n], scores[n]),
+			Correct:   t.SQLChosen,
+			Predicted: answer(t.SQLRejected), Expected: answer(t.SQLChosen),
+		})
+	}
+	return nil
+}
+
+// report writes the page.
+func (d *demo) report() error {
+	d.page.Date = time.Now()
+	out := d.path("report.html")
+	if err := report.Write(out, d.page); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "model: %s\nreport: %s\n", d.path(variants[0].name, "model"), out)
+	return nil
+}
