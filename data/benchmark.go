@@ -160,7 +160,7 @@ func (b *Benchmark) database(dbID string) (*sqlexec.Database, error) {
 	}
 	d, err := sqlexec.Open(b.DatabasePath(dbID), b.Limits)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("benchmark %s has no database %q: put its file at %s", b.Dir, dbID, b.DatabasePath(dbID))
+		return nil, fmt.Errorf("benchmark %s has no database %q: put its file at %s: %w", b.Dir, dbID, b.DatabasePath(dbID), fs.ErrNotExist)
 	} else if err != nil {
 		return nil, err
 	}

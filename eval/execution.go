@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"iter"
 	"maps"
 
@@ -136,13 +137,17 @@ func (j *judge) start(ctx context.Context, rollouts iter.Seq2[data.Rollout, erro
 	return pending
 }
 
-// judge judges one candidate. Its error is that of the context.
+// judge judges one candidate. Benchmarks are published without some of their
+// databases, so a missing one is a verdict; its error is that of the context or of
+// a broken database.
 func (j *judge) judge(ctx context.Context, r data.Rollout) (Judged, error) {
 	out := Judged{Rollout: r}
 	db, err := j.databases.Database(r.DBID)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		out.Verdict, out.Strict, out.Message = GoldFailed, GoldFailed, err.Error()
 		return out, nil
+	} else if err != nil {
+		return out, err
 	}
 	out.Verdict, out.Message, err = j.verdict(ctx, db, j.rule, r)
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
 	"iter"
 	"path/filepath"
 	"slices"
@@ -17,14 +19,19 @@ import (
 	"caper/sqlexec"
 )
 
-// shop is a benchmark of one database.
+// shop is a benchmark of one database and a broken one.
 type shop struct{ db *sqlexec.Database }
 
+var errDamaged = errors.New("not an SQLite database")
+
 func (s shop) Database(dbID string) (*sqlexec.Database, error) {
-	if dbID != "shop" {
-		return nil, errors.New("no database " + dbID)
+	switch dbID {
+	case "shop":
+		return s.db, nil
+	case "damaged":
+		return nil, errDamaged
 	}
-	return s.db, nil
+	return nil, fmt.Errorf("no database %s: %w", dbID, fs.ErrNotExist)
 }
 
 // openShop writes and opens a small database with a short time limit.
@@ -130,6 +137,10 @@ func TestExecuteStops(t *testing.T) {
 	err := Execute(context.Background(), databases, failing, options, func(Judged) error { seen++; return nil })
 	if !errors.Is(err, broken) || seen != 3 {
 		t.Errorf("broken input: %v after %d candidates", err, seen)
+	}
+	damaged := func(yield func(data.Rollout, error) bool) { yield(data.Rollout{DBID: "damaged"}, nil) }
+	if err := Execute(context.Background(), databases, damaged, options, func(Judged) error { return nil }); !errors.Is(err, errDamaged) {
+		t.Errorf("damaged database: %v", err)
 	}
 	full := errors.New("disk is full")
 	if err := Execute(context.Background(), databases, candidates(100), options, func(Judged) error { return full }); !errors.Is(err, full) {

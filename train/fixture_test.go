@@ -41,7 +41,7 @@ func smallTuples() []data.Tuple {
 		}
 		column := fmt.Sprintf("What %s is %s?", d.number, d.value)
 		right := fmt.Sprintf("SELECT %s FROM %s WHERE %s = '%s'", d.number, d.table, d.name, d.value)
-		add(column, right, strings.Replace(right, d.number, d.name, 1), 0, 1, 1)
+		add(column, right, strings.Replace(right, d.number, d.name, 1), 0, 1, 0.5)
 		add(column, right, strings.Replace(right, d.value, "Nothing", 1), 2, 1, 2)
 
 		most := fmt.Sprintf("Which %s has the largest %s?", d.name, d.number)

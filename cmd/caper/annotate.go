@@ -16,11 +16,11 @@ import (
 )
 
 type annotateCommand struct {
-	Bench    string   `help:"Benchmark folder." required:"" type:"path"`
-	Format   string   `help:"auto, spider, bird or synsql." default:"auto" enum:"auto,spider,bird,synsql"`
-	Split    string   `help:"Split of the benchmark." default:"dev"`
-	Rollouts []string `help:"Candidate files: ours, official Spider or BIRD predictions." required:"" type:"path" sep:"none"`
-	Out      string   `help:"Tuple file to write." required:"" type:"path"`
+	Bench    string `help:"Benchmark folder." required:"" type:"path"`
+	Format   string `help:"auto, spider, bird or synsql." default:"auto" enum:"auto,spider,bird,synsql"`
+	Split    string `help:"Split of the benchmark." default:"dev"`
+	Rollouts files  `help:"Candidate files: ours, official Spider or BIRD predictions." required:"" placeholder:"FILE..."`
+	Out      string `help:"Tuple file to write." required:"" type:"path"`
 
 	Granularity      string `help:"top (clauses of the outermost statement) or nested (each SELECT block has its own)." default:"nested" enum:"top,nested"`
 	Inject           int    `help:"Mutants of a correct rollout, at most." default:"4"`

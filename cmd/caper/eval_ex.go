@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 
 	"caper/data"
 	"caper/eval"
@@ -12,14 +14,14 @@ import (
 )
 
 type evalEXCommand struct {
-	Bench   string   `help:"Benchmark folder." required:"" type:"path"`
-	Format  string   `help:"auto, spider, bird or synsql." default:"auto" enum:"auto,spider,bird,synsql"`
-	Split   string   `help:"Split of the benchmark." default:"dev"`
-	Pred    []string `help:"Candidate files: ours, official Spider or BIRD predictions." required:"" type:"path" sep:"none"`
-	Rule    string   `help:"test-suite, bird or strict; default: the benchmark's own."`
-	Out     string   `help:"Verdict file to write." required:"" type:"path"`
-	Workers int      `help:"0: one per core." default:"0"`
-	JSON    bool     `help:"Print the summary as JSON on stdout."`
+	Bench   string `help:"Benchmark folder." required:"" type:"path"`
+	Format  string `help:"auto, spider, bird or synsql." default:"auto" enum:"auto,spider,bird,synsql"`
+	Split   string `help:"Split of the benchmark." default:"dev"`
+	Pred    files  `help:"Candidate files: ours, official Spider or BIRD predictions." required:"" placeholder:"FILE..."`
+	Rule    string `help:"test-suite, bird or strict; default: the benchmark's own."`
+	Out     string `help:"Verdict file to write." required:"" type:"path"`
+	Workers int    `help:"0: one per core." default:"0"`
+	JSON    bool   `help:"Print the summary as JSON on stdout."`
 }
 
 func (c *evalEXCommand) Help() string {
@@ -61,6 +63,9 @@ func (c *evalEXCommand) Run(ctx context.Context) error {
 	if c.JSON {
 		return printJSON(summary)
 	}
-	fmt.Fprintf(os.Stderr, "EX %.2f %% of %d (rule %s): %v\n", 100*summary.Accuracy, summary.Count, o.Rule, summary.Verdicts)
+	fmt.Fprintf(os.Stderr, "EX %.2f %% of %d (rule %s) in %s\n", 100*summary.Accuracy, summary.Count, o.Rule, c.Out)
+	for _, verdict := range slices.Sorted(maps.Keys(summary.Verdicts)) {
+		fmt.Fprintf(os.Stderr, "  %-14s %d\n", verdict, summary.Verdicts[verdict])
+	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 
 	"caper/data"
@@ -15,13 +16,13 @@ import (
 )
 
 type localizeCommand struct {
-	Model     string   `help:"Reward model folder." required:"" type:"path"`
-	Tuples    []string `help:"Tuple files whose faults are to be found." required:"" type:"path" sep:"none"`
-	Baselines bool     `help:"Compare with simple rules, fitted on the training tuples."`
-	Training  []string `help:"Training tuples for the baselines; default: train.tuples of the run that the model belongs to." type:"path" sep:"none"`
-	Balanced  bool     `help:"Give every clause kind the same weight."`
-	Threads   int      `help:"0: one per core." default:"0"`
-	JSON      bool     `help:"Print the result as JSON on stdout."`
+	Model     string `help:"Reward model folder." required:"" type:"path"`
+	Tuples    files  `help:"Tuple files whose faults are to be found." required:"" placeholder:"FILE..."`
+	Baselines bool   `help:"Compare with simple rules, fitted on the training tuples."`
+	Training  files  `help:"Training tuples for the baselines; default: train.tuples of the run that the model belongs to." placeholder:"FILE..."`
+	Balanced  bool   `help:"Give every clause kind the same weight."`
+	Threads   int    `help:"0: one per core." default:"0"`
+	JSON      bool   `help:"Print the result as JSON on stdout."`
 }
 
 func (c *localizeCommand) Help() string {
@@ -33,6 +34,9 @@ func (c *localizeCommand) Run(ctx context.Context) error {
 	faults, err := readFaults(c.Tuples)
 	if err != nil {
 		return err
+	}
+	if len(faults) == 0 {
+		return fmt.Errorf("%s: no faults: no tuple there has root_clause true", strings.Join(c.Tuples, ", "))
 	}
 	var baselines []eval.Baseline
 	if c.Baselines {

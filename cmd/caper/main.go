@@ -48,7 +48,8 @@ func main() {
 
 func run(arguments []string) int {
 	var c commands
-	parser, err := kong.New(&c, kong.Name("caper"), kong.UsageOnError(),
+	helped := false
+	parser, err := kong.New(&c, kong.Name("caper"), kong.Exit(func(int) { helped = true }),
 		kong.Description("Clause-level process supervision for text-to-SQL."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}))
 	if err != nil {
@@ -58,12 +59,16 @@ func run(arguments []string) int {
 		arguments = []string{"--help"}
 	}
 	words, err := parser.Parse(arguments)
+	if helped {
+		return 0
+	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "caper: %v\n", err)
+		fmt.Fprintf(os.Stderr, "caper: %v; see %s --help\n", err, commandOf(err))
 		return exitUsage
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second ctrl-C does not wait
 	words.BindTo(ctx, (*context.Context)(nil))
 	err = words.Run()
 	var usage usageError
@@ -77,4 +82,14 @@ func run(arguments []string) int {
 		fmt.Fprintf(os.Stderr, "caper: %v\n", err)
 		return exitFailed
 	}
+}
+
+// commandOf names the command whose words could not be parsed, as far as they
+// could be.
+func commandOf(err error) string {
+	var wrong *kong.ParseError
+	if errors.As(err, &wrong) && wrong.Context.Selected() != nil {
+		return wrong.Context.Selected().FullPath()
+	}
+	return "caper"
 }

@@ -34,6 +34,11 @@ func (c *tokenizeCommand) Run() error {
 			if err := field(line, "ids", &ids); err != nil {
 				return err
 			}
+			for _, id := range ids {
+				if id < 0 || int(id) >= k.Size() {
+					return fmt.Errorf("field \"ids\": %d: the tokenizer's ids end at %d", id, k.Size()-1)
+				}
+			}
 			return setField(line, "text", k.Decode(ids, false))
 		}
 		var text string

@@ -40,8 +40,14 @@ func (c *trainPRMCommand) Run(ctx context.Context) error {
 	if c.JSON {
 		return printJSON(outcome)
 	}
-	fmt.Fprintf(os.Stderr, "model: %s (%d steps, validation Top-1 %.1f %% at step %d)\n",
-		outcome.ModelDir, outcome.Steps, 100*outcome.BestTop1, outcome.BestStep)
+	fmt.Fprintf(os.Stderr, "model: %s (%d steps", outcome.ModelDir, outcome.Steps)
+	if outcome.BestStep > 0 {
+		fmt.Fprintf(os.Stderr, ", validation Top-1 %.1f %% at step %d", 100*outcome.BestTop1, outcome.BestStep)
+	}
+	if outcome.Stopped != "" {
+		fmt.Fprintf(os.Stderr, ", stopped: %s", outcome.Stopped)
+	}
+	fmt.Fprintln(os.Stderr, ")")
 	return nil
 }
 

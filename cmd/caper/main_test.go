@@ -1,0 +1,98 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+// Every command shows an example of itself.
+func TestHelp(t *testing.T) {
+	parser, err := kong.New(&commands{}, kong.Name("caper"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaves := parser.Model.Leaves(false)
+	if len(leaves) < 10 {
+		t.Fatalf("%d commands", len(leaves))
+	}
+	for _, leaf := range leaves {
+		words := append(strings.Fields(leaf.Path()), "--help")
+		r := caper(t, words...)
+		if r.status != 0 || r.stderr != "" {
+			t.Errorf("%v: status %d: %s", words, r.status, r.stderr)
+		}
+		_, example, ok := strings.Cut(r.stdout, "Example:")
+		if !ok || !strings.Contains(example, "caper "+strings.TrimPrefix(leaf.Path(), "caper ")) {
+			t.Errorf("%v: no example of the command in %q", words, r.stdout)
+		}
+	}
+	if r := caper(t); r.status != 0 || !strings.Contains(r.stdout, "Commands:") {
+		t.Errorf("no arguments: status %d: %q", r.status, r.stdout)
+	}
+}
+
+// Wrong use is status 2 with one line that says what is wrong and where to look.
+func TestWrongUse(t *testing.T) {
+	w := openWorkshop(t)
+	out := filepath.Join(t.TempDir(), "out")
+	annotate := []string{"annotate", "--bench", w.bench, "--split", "train", "--rollouts", w.rollouts, "--out", out}
+	for _, k := range []struct {
+		arguments []string
+		want      []string
+	}{
+		{[]string{"nonsense"}, []string{"nonsense", "caper --help"}},
+		{[]string{"train"}, []string{"prm", "caper train --help"}},
+		{[]string{"annotate"}, []string{"--bench", "--out", "--rollouts", "caper annotate --help"}},
+		{[]string{"annotate", "--rollouts"}, []string{"--rollouts", "no file"}},
+		{append(annotate, "--granularity", "fine"), []string{"--granularity", "top", "nested"}},
+		{append(annotate, "--shard", "3/3"), []string{"--shard 3/3", "i/n"}},
+		{append(annotate, "--shard", "half"), []string{"--shard half", "i/n"}},
+		{append(annotate, "--wrong"), []string{"--wrong"}},
+		{[]string{"eval", "ex", "--bench", w.bench, "--pred", w.rollouts, "--rule", "kind", "--out", out}, []string{"kind", "test-suite", "strict"}},
+		{[]string{"train", "prm", "train.lr=fast"}, []string{"train.lr=fast"}},
+		{[]string{"train", "prm", "train.epoch=3"}, []string{"train.epoch", "train.epochs"}},
+		{[]string{"train", "prm", "epochs"}, []string{"epochs", "section.key=value"}},
+		{[]string{"demo", "--out", w.bench}, []string{w.bench, "not empty"}},
+	} {
+		r := caper(t, k.arguments...)
+		if r.status != exitUsage {
+			t.Errorf("%v: status %d", k.arguments, r.status)
+		}
+		oneLine(t, k.arguments, r, k.want)
+	}
+	if _, ok := listing(t, filepath.Dir(out))[out]; ok {
+		t.Error("an output was left behind")
+	}
+}
+
+// oneLine checks that a failed command said one clear line, on stderr.
+func oneLine(t *testing.T, arguments []string, r result, want []string) {
+	t.Helper()
+	if !strings.HasPrefix(r.stderr, "caper: ") || strings.Count(r.stderr, "\n") != 1 || !strings.HasSuffix(r.stderr, "\n") || r.stdout != "" {
+		t.Errorf("%v: stderr %q, stdout %q", arguments, r.stderr, r.stdout)
+	}
+	for _, part := range want {
+		if !strings.Contains(r.stderr, part) {
+			t.Errorf("%v: %q does not name %q", arguments, r.stderr, part)
+		}
+	}
+}
+
+// oneDocument parses stdout as one JSON object.
+func oneDocument(t *testing.T, r result) map[string]any {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(r.stdout))
+	var document map[string]any
+	if err := d.Decode(&document); err != nil {
+		t.Fatalf("stdout %q: %v", r.stdout, err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		t.Errorf("stdout goes on after the document: %q", r.stdout)
+	}
+	return document
+}
