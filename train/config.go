@@ -27,7 +27,7 @@ type Config struct {
 type Model struct {
 	Path              string  `toml:"path" comment:"HF model folder to start from; empty: a new model of the shape below"`
 	HiddenSize        int     `toml:"hidden_size"`
-	Layers            int     `toml:"num_hidden_layers" comment:"every fourth layer is full attention, the others gated delta rule"`
+	Layers            int     `toml:"num_hidden_layers" comment:"in every full_attention_interval-th layer full attention, in the others gated delta nets"`
 	FullAttentionGap  int     `toml:"full_attention_interval"`
 	IntermediateSize  int     `toml:"intermediate_size"`
 	AttentionHeads    int     `toml:"num_attention_heads"`
@@ -40,7 +40,11 @@ type Model struct {
 	VocabularySize    int     `toml:"vocab_size" comment:"size of the vocabulary trained on the tuples' text"`
 	ClauseToken       string  `toml:"clause_token" comment:"added token that ends a clause; its hidden state is scored"`
 	EndToken          string  `toml:"end_token" comment:"added token that ends the query: the END unit"`
-	InitializerStdDev float64 `toml:"initializer_range"`
+	InitializerStdDev float64 `toml:"initializer_range" comment:"standard deviation of fresh matrices"`
+	EmbeddingStdDev   float64 `toml:"embedding_std"`
+	OutputScale       float64 `toml:"output_scale" comment:"factor on the matrices that write to the residual stream"`
+	MinTimeStep       float64 `toml:"min_time_step" comment:"of the delta nets' heads, which start with memories of different length"`
+	MaxTimeStep       float64 `toml:"max_time_step"`
 }
 
 // Train holds data, schedule and optimiser (caper.md 1.4.7).
@@ -79,6 +83,10 @@ type Loss struct {
 	Offset   float64 `toml:"offset" comment:"m of the offset form"`
 	Center   float64 `toml:"center" comment:"c: weight of the term that centres scores"`
 	Alpha    float64 `toml:"alpha" comment:"alpha of the annotation: margins are divided by it"`
+	// Divergence adds the preference at the first token where the two clauses part,
+	// on the same score head: there the context is the same to the token, so the
+	// model is told where, and not only that, the worse clause goes wrong.
+	Divergence float64 `toml:"divergence" comment:"weight of the preference at the first differing token; 0: none. For models without pre-training"`
 	// LanguageModel adds the next-token loss of correct queries, which teaches a
 	// model without pre-training to read its input (as a regulariser of reward
 	// models: Yang et al. 2024, arXiv 2406.10216).
@@ -89,10 +97,11 @@ type Loss struct {
 func Defaults() Config {
 	return Config{
 		Model: Model{
-			HiddenSize: 128, Layers: 4, FullAttentionGap: 4, IntermediateSize: 384,
-			AttentionHeads: 4, KeyValueHeads: 2, HeadDim: 32,
+			HiddenSize: 64, Layers: 4, FullAttentionGap: 2, IntermediateSize: 192,
+			AttentionHeads: 4, KeyValueHeads: 4, HeadDim: 32,
 			LinearKeyHeads: 4, LinearValueHeads: 4, LinearKeyDim: 32, LinearValueDim: 32,
-			VocabularySize: 4096, ClauseToken: "<|clause|>", EndToken: "<|im_end|>", InitializerStdDev: 0.02,
+			VocabularySize: 2560, ClauseToken: "<|clause|>", EndToken: "<|im_end|>",
+			InitializerStdDev: 0.09, EmbeddingStdDev: 1, OutputScale: 0.3, MinTimeStep: 0.001, MaxTimeStep: 0.1,
 		},
 		Train: Train{
 			Seed: 1, Epochs: 2, BatchPairs: 64, MicroBatchTokens: 8192, MaxLength: 8192,
@@ -238,7 +247,8 @@ func (c Config) check() error {
 		{"train.micro_batch_tokens", float64(c.Train.MicroBatchTokens)}, {"train.max_length", float64(c.Train.MaxLength)},
 		{"train.lr", c.Train.LR}, {"train.grad_clip", c.Train.GradClip}, {"train.eps", c.Train.Epsilon},
 		{"train.keep_checkpoints", float64(c.Train.KeepCheckpoints)}, {"train.max_bad_steps", float64(c.Train.MaxBadSteps)},
-		{"loss.alpha", c.Loss.Alpha},
+		{"loss.alpha", c.Loss.Alpha}, {"model.initializer_range", c.Model.InitializerStdDev},
+		{"model.min_time_step", c.Model.MinTimeStep}, {"model.max_time_step", c.Model.MaxTimeStep},
 	}
 	for _, p := range positive {
 		if !(p.value > 0) {

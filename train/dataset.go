@@ -188,6 +188,7 @@ type microBatch struct {
 	tree      engine.Tree
 	sequences [][]int32
 	rows      []int32 // row of each pair's last tokens: chosen, rejected, chosen, ...
+	parting   []int32 // row of each pair's first differing tokens, likewise
 	margins   []float64
 	unpacked  int
 
@@ -198,7 +199,8 @@ type microBatch struct {
 // pack lays questions out as one forest, reusing the memory of the last one.
 func (b *microBatch) pack(questions []*question) {
 	b.tree.Reset()
-	b.sequences, b.rows, b.margins, b.unpacked = b.sequences[:0], b.rows[:0], b.margins[:0], 0
+	b.sequences, b.margins, b.unpacked = b.sequences[:0], b.margins[:0], 0
+	b.rows, b.parting = b.rows[:0], b.parting[:0]
 	for _, q := range questions {
 		for _, p := range q.pairs {
 			b.sequences = append(b.sequences, slices.Concat(q.prompt, p.chosen), slices.Concat(q.prompt, p.rejected))
@@ -215,6 +217,14 @@ func (b *microBatch) pack(questions []*question) {
 	for _, path := range paths[:pairs] {
 		b.rows = append(b.rows, path[len(path)-1])
 		b.unpacked += len(path)
+	}
+	for i := 0; i < pairs; i += 2 {
+		chosen, rejected := paths[i], paths[i+1]
+		p := 0
+		for p < min(len(chosen), len(rejected))-1 && chosen[p] == rejected[p] {
+			p++
+		}
+		b.parting = append(b.parting, chosen[p], rejected[p])
 	}
 	b.predict(paths, pairs)
 }

@@ -337,17 +337,24 @@ func (r *prm) microBatch(weights float64, pairs int) (loss, right float64) {
 	b, c := &r.batch, r.config.Loss
 	r.tape.Reset()
 	hidden := r.model.Backbone.Hidden(r.tape, &b.tree)
-	scores := scorehead.Forward(r.tape, hidden, r.model.Score.Tensor, b.rows)
+	rows := b.rows
+	if c.Divergence > 0 {
+		rows = append(rows, b.parting...)
+	}
+	scores := scorehead.Forward(r.tape, hidden, r.model.Score.Tensor, rows)
 	r.pairs = r.pairs[:0]
-	for i, margin := range b.margins {
-		p := marginloss.Pair{Chosen: int32(2 * i), Rejected: int32(2*i + 1), Weight: float32(r.weight(margin))}
+	for i := 0; i < len(rows); i += 2 {
+		margin := b.margins[i/2%len(b.margins)]
+		p := marginloss.Pair{Chosen: int32(i), Rejected: int32(i + 1), Weight: float32(r.weight(margin))}
 		if c.Margin == "offset" || c.Margin == "both" {
 			p.Margin = float32(margin)
 		}
-		r.pairs = append(r.pairs, p)
-		if scores.At(2*i, 0) > scores.At(2*i+1, 0) {
+		if i >= len(b.rows) {
+			p.Weight *= float32(c.Divergence)
+		} else if scores.At(i, 0) > scores.At(i+1, 0) {
 			right++
 		}
+		r.pairs = append(r.pairs, p)
 	}
 	out := marginloss.Forward(r.tape, scores, r.pairs, marginloss.Options{
 		Offset: c.Offset, Center: c.Center, WeightSum: weights, PairCount: pairs,

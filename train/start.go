@@ -3,12 +3,8 @@ package train
 import (
 	"fmt"
 	"iter"
-	"os"
-	"strconv"
-	"strings"
 
 	"caper/data"
-	"caper/engine"
 	"caper/kernels/adamw"
 	"caper/model"
 	"caper/model/qwen35"
@@ -77,49 +73,8 @@ func (r *prm) newModel(tuples []data.Tuple) (*model.Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	if os.Getenv("MIMETIC") != "" {
-		mimetic(m, c)
-	}
-	scale := func(suffix, env string) {
-		f, err := strconv.ParseFloat(os.Getenv(env), 64)
-		if err != nil {
-			return
-		}
-		for _, p := range m.Params() {
-			if strings.HasSuffix(p.Name, suffix) {
-				for i := range p.F32 {
-					p.F32[i] *= float32(f)
-				}
-			}
-		}
-	}
-	scale("embed_tokens.weight", "EMB")
-	scale("o_proj.weight", "OUT")
-	scale("out_proj.weight", "OUT")
-	scale("down_proj.weight", "OUT")
+	freshen(m, c, shape)
 	return m, m.SetTokenizer(words)
-}
-
-func mimetic(m *model.Model, c qwen35.Config) {
-	byName := map[string]*engine.Param{}
-	for _, p := range m.Params() {
-		byName[p.Name] = p
-	}
-	for i := range c.Layers {
-		q := byName[fmt.Sprintf("model.layers.%d.self_attn.q_proj.weight", i)]
-		k := byName[fmt.Sprintf("model.layers.%d.self_attn.k_proj.weight", i)]
-		if q == nil {
-			continue
-		}
-		group := c.Heads / c.KVHeads
-		for h := range c.Heads {
-			for r := range c.HeadDim {
-				for j := range q.Cols {
-					q.Set(h*2*c.HeadDim+r, j, k.At(h/group*c.HeadDim+r, j))
-				}
-			}
-		}
-	}
 }
 
 // texts yields what the vocabulary is trained on: each prompt once, and the SQL in
