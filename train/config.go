@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 )
+
+// ConfigName is the file in a run folder that holds its resolved configuration.
+const ConfigName = "config.toml"
 
 // Config is what a reward-model run is made of. Every key has a default
 // (Defaults); a file gives some, `key=value` words on the command line give
@@ -183,25 +186,23 @@ func decode(text []byte, c *Config, where string) error {
 	return nil
 }
 
-// keys lists every key of a configuration as section.key.
-func keys() []string {
+// values returns every value under its key, section.key.
+func (c Config) values() map[string]any {
 	var tree map[string]map[string]any
-	text, err := toml.Marshal(Defaults())
-	if err != nil {
-		panic(err)
+	if err := toml.Unmarshal([]byte(c.Text()), &tree); err != nil {
+		panic(err) // Text writes TOML
 	}
-	if err := toml.Unmarshal(text, &tree); err != nil {
-		panic(err)
-	}
-	var all []string
+	all := map[string]any{}
 	for section, values := range tree {
-		for key := range values {
-			all = append(all, section+"."+key)
+		for key, value := range values {
+			all[section+"."+key] = value
 		}
 	}
-	sort.Strings(all)
 	return all
 }
+
+// keys lists every key of a configuration, sorted.
+func keys() []string { return slices.Sorted(maps.Keys(Defaults().values())) }
 
 // nearest returns the known key with the smallest Levenshtein distance.
 func nearest(key string, known []string) string {

@@ -148,7 +148,7 @@ func runFiles(t *testing.T, dir string) map[string]string {
 		switch name {
 		case metricsName:
 			files[name] = metricsText(t, dir)
-		case "config.toml":
+		case ConfigName:
 			files[name] = ""
 		default:
 			files[name] = string(text)

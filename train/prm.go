@@ -117,7 +117,7 @@ func open(c Config, o Options) (*prm, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &prm{config: c, options: o, device: engine.CPU(c.Train.Threads), state: state{Config: c.identity(), Best: -1}}
+	r := &prm{config: c, options: o, device: engine.CPU(c.Train.Threads), state: state{Config: c.identity().Text(), Best: -1}}
 	r.tape = engine.NewTape(r.device)
 	tuples, err := readTuples(c.Train.Tuples)
 	if err != nil {
@@ -155,7 +155,7 @@ func open(c Config, o Options) (*prm, error) {
 	}
 	o.Log.Info("training", "questions", len(r.data.questions), "pairs", r.data.pairs, "too_long", r.data.tooLong,
 		"held_out", len(r.faults), "steps", r.total, "parameters", r.parameterCount(), "from_step", r.state.Step)
-	return r, replaceFile(filepath.Join(c.Train.Out, "config.toml"), []byte(c.Text()))
+	return r, replaceFile(filepath.Join(c.Train.Out, ConfigName), []byte(c.Text()))
 }
 
 func (r *prm) parameterCount() int {
@@ -164,26 +164,6 @@ func (r *prm) parameterCount() int {
 		n += p.Rows * p.Cols
 	}
 	return n
-}
-
-// checkFolder refuses to mix two runs in one folder.
-func checkFolder(c Config, resume bool, from string, saved state) error {
-	if from == "" {
-		return nil
-	}
-	if !resume {
-		return fmt.Errorf("%s already holds a run at step %d: add --resume to go on, or choose another train.out", c.Train.Out, saved.Step)
-	}
-	if saved.Config != c.identity() {
-		return fmt.Errorf("%s: the run there has another configuration (see its config.toml); resume with the same, or choose another train.out", from)
-	}
-	return nil
-}
-
-// identity is the configuration without the keys that do not change the result.
-func (c Config) identity() string {
-	c.Train.Threads, c.Train.Out, c.Train.KeepCheckpoints, c.Train.CheckpointEvery = 0, "", 0, 0
-	return c.Text()
 }
 
 // steps counts the optimiser steps of the whole run by walking its batches.

@@ -63,7 +63,7 @@ func (c *localizeCommand) Run(ctx context.Context) error {
 func (c *localizeCommand) trainingFaults() ([]eval.Fault, error) {
 	paths := c.Training
 	if len(paths) == 0 {
-		config := filepath.Join(filepath.Dir(filepath.Clean(c.Model)), "config.toml")
+		config := filepath.Join(filepath.Dir(filepath.Clean(c.Model)), train.ConfigName)
 		if run, err := train.LoadConfig(config, nil); err == nil {
 			paths = run.Train.Tuples
 		}
