@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -303,13 +304,20 @@ func TestExec(t *testing.T) {
 	if r := exec("SELECT 7 AS a, NULL AS b"); r.status != 0 || !strings.Contains(r.stdout, "7") || !strings.Contains(r.stdout, "NULL") || !strings.Contains(r.stderr, "1 rows") {
 		t.Errorf("%+v", r)
 	}
-	if r := exec("SELECT 7 AS a", "--json"); r.status != 0 || oneDocument(t, r) == nil {
+	r := exec("SELECT x'00ff' AS a, 1e999 AS b, 'ü' AS c, NULL AS d, 2.5 UNION ALL SELECT 1, 2, 3, 4, 5", "--json", "--rows", "1")
+	want := map[string]any{"columns": []any{"a", "b", "c", "d", "2.5"}, "rows": []any{[]any{"x'00ff'", "Inf", "ü", nil, 2.5}}, "truncated": true}
+	d := oneDocument(t, r)
+	delete(d, "elapsed_ms")
+	if !reflect.DeepEqual(d, want) {
+		t.Errorf("%v", d)
+	}
+	if r := exec("SELECT 'two\nlines' AS a"); len(lines(r.stdout)) != 2 {
 		t.Errorf("%+v", r)
 	}
 	before := readFile(t, databases[0])
 	const endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT count(*) FROM n"
 	for _, words := range [][]string{
-		{"SELECT nothing FROM nowhere"}, {"SELEC 1"}, {""}, {"SELECT 1; SELECT 2"}, {"ATTACH 'x' AS y"}, {"PRAGMA query_only = 0"},
+		{"SELECT nothing FROM nowhere"}, {"SELEC 1"}, {"SELECT\n1\nFROM"}, {""}, {"SELECT 1; SELECT 2"}, {"ATTACH 'x' AS y"}, {"PRAGMA query_only = 0"},
 		{"CREATE TABLE t (a)"}, {"SELECT zeroblob(400000000)"}, {endless, "--timeout", "100ms"},
 	} {
 		r := exec(words...)

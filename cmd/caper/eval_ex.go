@@ -50,8 +50,12 @@ func (c *evalEXCommand) Run(ctx context.Context) error {
 	}
 	defer w.Discard()
 	var summary eval.ExecutionSummary
+	goldFailure := ""
 	err = eval.Execute(ctx, bench, readRollouts(c.Pred, bench, c.Split, 0, 1), o, func(j eval.Judged) error {
 		summary.Add(j)
+		if j.Verdict == eval.GoldFailed && goldFailure == "" {
+			goldFailure = j.Message
+		}
 		return w.WriteLine(j.Line())
 	})
 	if err != nil {
@@ -66,6 +70,9 @@ func (c *evalEXCommand) Run(ctx context.Context) error {
 	fmt.Fprintf(os.Stderr, "EX %.2f %% of %d (rule %s) in %s\n", 100*summary.Accuracy, summary.Count, o.Rule, c.Out)
 	for _, verdict := range slices.Sorted(maps.Keys(summary.Verdicts)) {
 		fmt.Fprintf(os.Stderr, "  %-14s %d\n", verdict, summary.Verdicts[verdict])
+	}
+	if goldFailure != "" {
+		fmt.Fprintf(os.Stderr, "gold_error counts as not correct; the first one: %s\n", goldFailure)
 	}
 	return nil
 }

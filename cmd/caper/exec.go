@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -36,24 +38,11 @@ func (c *execCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	table := tableOf(result)
 	if c.JSON {
-		return printJSON(result)
+		return printJSON(table)
 	}
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, strings.Join(result.Columns, "\t"))
-	for _, row := range result.Rows {
-		for i, v := range row {
-			if i > 0 {
-				fmt.Fprint(w, "\t")
-			}
-			if v == nil {
-				v = "NULL"
-			}
-			fmt.Fprint(w, v)
-		}
-		fmt.Fprintln(w)
-	}
-	if err := w.Flush(); err != nil {
+	if err := table.print(os.Stdout); err != nil {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "%d rows in %v\n", len(result.Rows), result.Elapsed.Round(time.Microsecond))
@@ -61,4 +50,55 @@ func (c *execCommand) Run(ctx context.Context) error {
 		fmt.Fprintf(os.Stderr, "cut at --rows %d\n", c.Rows)
 	}
 	return nil
+}
+
+// table is a result as --json shows it. What JSON lacks is written as in SQLite's
+// shell: blobs as x'00ff', infinities as Inf and -Inf.
+type table struct {
+	Columns   []string `json:"columns"`
+	Rows      [][]any  `json:"rows"`
+	Truncated bool     `json:"truncated"`
+	Elapsed   float64  `json:"elapsed_ms"`
+}
+
+func tableOf(r *sqlexec.Result) table {
+	t := table{r.Columns, make([][]any, len(r.Rows)), r.Truncated, r.Elapsed.Seconds() * 1000}
+	for i, row := range r.Rows {
+		for _, value := range row {
+			t.Rows[i] = append(t.Rows[i], cell(value))
+		}
+	}
+	return t
+}
+
+func cell(value sqlexec.Value) any {
+	switch v := value.(type) {
+	case []byte:
+		return fmt.Sprintf("x'%x'", v)
+	case float64:
+		if math.IsInf(v, 0) {
+			return strings.TrimPrefix(fmt.Sprint(v), "+")
+		}
+	}
+	return value
+}
+
+// breaks would tear a cell apart.
+var breaks = strings.NewReplacer("\t", `\t`, "\n", `\n`, "\r", `\r`)
+
+// print lays the rows out for people.
+func (t table) print(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, strings.Join(t.Columns, "\t"))
+	for _, row := range t.Rows {
+		cells := make([]string, len(row))
+		for i, v := range row {
+			cells[i] = "NULL"
+			if v != nil {
+				cells[i] = breaks.Replace(fmt.Sprint(v))
+			}
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	return w.Flush()
 }

@@ -32,6 +32,9 @@ func (c *inspectCommand) Run() error {
 	case err != nil:
 		return err
 	case info.IsDir():
+		if err := notRunFolder(c.Path); err != nil {
+			return err
+		}
 		folder, err := safetensors.OpenFolder(c.Path)
 		if err != nil {
 			return err
@@ -76,7 +79,9 @@ func inspectTuples(out io.Writer, path string, examples int) error {
 	counts := map[string]map[string]int{"source": {}, "clause": {}, "operator": {}, "root kind": {}}
 	total, margins := 0, 0.0
 	for t, err := range data.ReadTuples(path) {
-		if err != nil {
+		if err != nil && total == 0 {
+			return fmt.Errorf("not a tuple file, safetensors file or model folder: %w", err)
+		} else if err != nil {
 			return err
 		}
 		counts["source"][t.Source]++

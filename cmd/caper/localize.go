@@ -72,7 +72,11 @@ func (c *localizeCommand) trainingFaults() ([]eval.Fault, error) {
 		fmt.Fprintln(os.Stderr, "no training tuples (--training): frequent, lexical and logistic have nothing to learn from")
 		return nil, nil
 	}
-	return readFaults(paths)
+	faults, err := readFaults(paths)
+	if err != nil {
+		return nil, fmt.Errorf("training tuples of the baselines: %w; name them with --training", err)
+	}
+	return faults, nil
 }
 
 func readFaults(paths []string) ([]eval.Fault, error) {
@@ -80,7 +84,7 @@ func readFaults(paths []string) ([]eval.Fault, error) {
 	for _, path := range paths {
 		faults, err := eval.Faults(data.ReadTuples(path))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, err
 		}
 		all = append(all, faults...)
 	}
@@ -97,6 +101,9 @@ func scoreFaults(ctx context.Context, dir string, faults []eval.Fault, threads i
 
 // openScorer loads a reward model for scoring.
 func openScorer(dir string, threads int) (*model.Scorer, error) {
+	if err := notRunFolder(dir); err != nil {
+		return nil, err
+	}
 	m, err := model.Load(dir, engine.CPU(threads), model.Frozen)
 	if err != nil {
 		return nil, err

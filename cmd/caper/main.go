@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -63,7 +64,7 @@ func run(arguments []string) int {
 		return 0
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "caper: %v; see %s --help\n", err, commandOf(err))
+		complain(fmt.Errorf("%w; see %s --help", err, commandOf(err)))
 		return exitUsage
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -71,17 +72,19 @@ func run(arguments []string) int {
 	context.AfterFunc(ctx, stop) // a second ctrl-C does not wait
 	words.BindTo(ctx, (*context.Context)(nil))
 	err = words.Run()
-	var usage usageError
-	switch {
-	case err == nil:
+	if err == nil {
 		return 0
-	case errors.As(err, &usage):
-		fmt.Fprintf(os.Stderr, "caper: %v\n", err)
-		return exitUsage
-	default:
-		fmt.Fprintf(os.Stderr, "caper: %v\n", err)
-		return exitFailed
 	}
+	complain(err)
+	if errors.As(err, new(usageError)) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// complain says what went wrong in one line, whatever texts of the input it cites.
+func complain(err error) {
+	fmt.Fprintf(os.Stderr, "caper: %s\n", strings.NewReplacer("\r", "", "\n", " ").Replace(err.Error()))
 }
 
 // commandOf names the command whose words could not be parsed, as far as they

@@ -46,6 +46,7 @@ func TestWrongUse(t *testing.T) {
 		want      []string
 	}{
 		{[]string{"nonsense"}, []string{"nonsense", "caper --help"}},
+		{[]string{"exec", "--two\nlines"}, []string{"two", "caper exec --help"}},
 		{[]string{"train"}, []string{"prm", "caper train --help"}},
 		{[]string{"annotate"}, []string{"--bench", "--out", "--rollouts", "caper annotate --help"}},
 		{[]string{"annotate", "--rollouts"}, []string{"--rollouts", "no file"}},

@@ -2,8 +2,24 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"path/filepath"
+
+	"caper/model"
+	"caper/train"
 )
+
+// notRunFolder tells someone who names a training run where its model is.
+func notRunFolder(dir string) error {
+	inner := filepath.Join(dir, "model")
+	for _, path := range []string{filepath.Join(dir, train.ConfigName), filepath.Join(inner, model.ConfigName)} {
+		if _, err := os.Stat(path); err != nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is a run folder: its model is %s", dir, inner)
+}
 
 // printJSON writes the one JSON document of a command's --json to stdout.
 func printJSON(v any) error {

@@ -29,8 +29,10 @@ func (c *sampleCommand) Run() error {
 	if c.JSON {
 		return printJSON(map[string]any{"benchmark": bench, "rollouts": rollouts})
 	}
-	fmt.Fprintf(os.Stderr, "%d databases, %d rows; questions %v; simulated rollouts %v\n",
-		bench.Databases, bench.Rows, bench.Questions, rollouts.Rollouts)
+	fmt.Fprintf(os.Stderr, "%d databases of %d rows in %s\n", bench.Databases, bench.Rows, c.Dir)
+	for _, split := range sample.Splits {
+		fmt.Fprintf(os.Stderr, "  %-9s %5d questions, %6d simulated rollouts\n", split, bench.Questions[split], rollouts.Rollouts[split])
+	}
 	return nil
 }
 

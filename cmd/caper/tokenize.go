@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -71,9 +72,12 @@ func mapLines(in, out string, change func(map[string]json.RawMessage) error) err
 		if err != nil && err != io.EOF {
 			return fmt.Errorf("%s:%d: %w", in, n, err)
 		}
+		if len(bytes.TrimSpace(text)) == 0 {
+			continue
+		}
 		var line map[string]json.RawMessage
 		if err := json.Unmarshal(text, &line); err != nil {
-			return fmt.Errorf("%s:%d: %w", in, n, err)
+			return fmt.Errorf("%s:%d: want a JSON object: %w", in, n, err)
 		}
 		if err := change(line); err != nil {
 			return fmt.Errorf("%s:%d: %w", in, n, err)
@@ -96,7 +100,10 @@ func field(line map[string]json.RawMessage, key string, into any) error {
 }
 
 func setField(line map[string]json.RawMessage, key string, value any) error {
-	raw, err := json.Marshal(value)
-	line[key] = raw
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	err := e.Encode(value)
+	line[key] = text.Bytes()
 	return err
 }

@@ -26,10 +26,10 @@ func DefaultRolloutOptions() RolloutOptions { return RolloutOptions{Seed: 1, Sam
 // RolloutSummary counts what WriteRollouts wrote.
 type RolloutSummary struct {
 	// Rollouts by split.
-	Rollouts map[string]int
+	Rollouts map[string]int `json:"rollouts"`
 	// Faults by name; "none", "syntax" and "timeout" count rollouts without a
 	// fault, with broken text, and without an end.
-	Faults map[string]int
+	Faults map[string]int `json:"faults"`
 }
 
 // simulated is one writer. Its rollouts are no model's: the word "simulated" in

@@ -61,13 +61,13 @@ func DefaultOptions() Options {
 
 // Summary counts what Write wrote.
 type Summary struct {
-	Databases int
-	Rows      int
+	Databases int `json:"databases"`
+	Rows      int `json:"rows"`
 	// Questions by split.
-	Questions map[string]int
+	Questions map[string]int `json:"questions"`
 	// Constructs counts the queries that use a construct ("left join",
 	// "having", "scalar subquery", ...).
-	Constructs map[string]int
+	Constructs map[string]int `json:"constructs"`
 }
 
 // Write writes the benchmark to the folder dir, which must not exist yet or be
