@@ -27,6 +27,9 @@ func (c *execCommand) Help() string {
 }
 
 func (c *execCommand) Run(ctx context.Context) error {
+	if c.Timeout <= 0 || c.Rows <= 0 {
+		return usageError{fmt.Errorf("--timeout %v, --rows %d: both must be above 0", c.Timeout, c.Rows)}
+	}
 	limits := sqlexec.DefaultLimits()
 	limits.Timeout, limits.Rows = c.Timeout, c.Rows
 	db, err := sqlexec.Open(c.DB, limits)

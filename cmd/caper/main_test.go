@@ -46,6 +46,7 @@ func TestWrongUse(t *testing.T) {
 		want      []string
 	}{
 		{[]string{"nonsense"}, []string{"nonsense", "caper --help"}},
+		{[]string{"exec", "--db", w.rollouts, "--rows", "0", "SELECT 1"}, []string{"--rows 0", "above 0"}},
 		{[]string{"exec", "--two\nlines"}, []string{"two", "caper exec --help"}},
 		{[]string{"train"}, []string{"prm", "caper train --help"}},
 		{[]string{"annotate"}, []string{"--bench", "--out", "--rollouts", "caper annotate --help"}},
