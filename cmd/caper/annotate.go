@@ -22,17 +22,18 @@ type annotateCommand struct {
 	Rollouts files  `help:"Candidate files: ours, official Spider or BIRD predictions." required:"" placeholder:"FILE..."`
 	Out      string `help:"Tuple file to write." required:"" type:"path"`
 
-	Granularity      string `help:"top (clauses of the outermost statement) or nested (each SELECT block has its own)." default:"nested" enum:"top,nested"`
-	Inject           int    `help:"Mutants of a correct rollout, at most." default:"4"`
-	NoInjection      bool   `help:"No mutants of correct rollouts."`
-	NoCounterfactual bool   `help:"No repairs of failing rollouts."`
-	NoPropagation    bool   `help:"Ablation: only the clause that holds the root cause, every margin alpha."`
-	DependencyEdges  bool   `help:"Carry penalties over dependencies between clauses too."`
-	Severity         bool   `help:"Scale margins by edit cost."`
-	Seed             uint64 `help:"Keys the draw of mutants, together with each rollout's content." default:"1"`
-	Workers          int    `help:"0: one per core." default:"0"`
-	Shard            string `help:"i/n: only the rollouts of questions in shard i, counted from 0, of n." placeholder:"i/n"`
-	JSON             bool   `help:"Print the summary as JSON on stdout."`
+	Granularity      string        `help:"top (clauses of the outermost statement) or nested (each SELECT block has its own)." default:"nested" enum:"top,nested"`
+	Inject           int           `help:"Mutants of a correct rollout, at most." default:"4"`
+	NoInjection      bool          `help:"No mutants of correct rollouts."`
+	NoCounterfactual bool          `help:"No repairs of failing rollouts."`
+	NoPropagation    bool          `help:"Ablation: only the clause that holds the root cause, every margin alpha."`
+	DependencyEdges  bool          `help:"Carry penalties over dependencies between clauses too."`
+	Severity         bool          `help:"Scale margins by edit cost."`
+	Seed             uint64        `help:"Keys the draw of mutants, together with each rollout's content." default:"1"`
+	Timeout          time.Duration `help:"Time limit of one query." default:"5s"`
+	Workers          int           `help:"0: one per core." default:"0"`
+	Shard            string        `help:"i/n: only the rollouts of questions in shard i, counted from 0, of n." placeholder:"i/n"`
+	JSON             bool          `help:"Print the summary as JSON on stdout."`
 }
 
 func (c *annotateCommand) Help() string {
@@ -53,6 +54,7 @@ func (c *annotateCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer bench.Close()
+	bench.Limits.Timeout = c.Timeout
 	rollouts := readRollouts(c.Rollouts, bench, c.Split, shard, shards)
 	summary, err := annotateTo(ctx, bench, rollouts, o, c.Split, c.Out)
 	if err != nil {

@@ -37,6 +37,10 @@ func (c *demoCommand) Run(ctx context.Context) error {
 	return d.run(ctx)
 }
 
+// queryTimeout is enough for every honest query of the benchmark and keeps the few
+// runaway ones, which are there on purpose, from costing minutes.
+const queryTimeout = time.Second
+
 // demo is the demonstration under way: everything lies under dir, what was done is
 // told on page.
 type demo struct {
@@ -119,8 +123,11 @@ func (d *demo) sample() error {
 	d.timed("benchmark and simulated rollouts", started)
 	d.describe(bench, rollouts)
 	d.log.Info("benchmark", "databases", bench.Databases, "questions", bench.Questions, "simulated_rollouts", rollouts.Rollouts)
-	d.bench, err = data.OpenBenchmark(d.path("bench"), "spider")
-	return err
+	if d.bench, err = data.OpenBenchmark(d.path("bench"), "spider"); err != nil {
+		return err
+	}
+	d.bench.Limits.Timeout = queryTimeout
+	return nil
 }
 
 func (d *demo) annotate(ctx context.Context, split string, propagation bool) error {

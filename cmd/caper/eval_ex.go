@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"time"
 
 	"caper/data"
 	"caper/eval"
@@ -14,14 +15,15 @@ import (
 )
 
 type evalEXCommand struct {
-	Bench   string `help:"Benchmark folder." required:"" type:"path"`
-	Format  string `help:"auto, spider, bird or synsql." default:"auto" enum:"auto,spider,bird,synsql"`
-	Split   string `help:"Split of the benchmark." default:"dev"`
-	Pred    files  `help:"Candidate files: ours, official Spider or BIRD predictions." required:"" placeholder:"FILE..."`
-	Rule    string `help:"test-suite, bird or strict; default: the benchmark's own."`
-	Out     string `help:"Verdict file to write." required:"" type:"path"`
-	Workers int    `help:"0: one per core." default:"0"`
-	JSON    bool   `help:"Print the summary as JSON on stdout."`
+	Bench   string        `help:"Benchmark folder." required:"" type:"path"`
+	Format  string        `help:"auto, spider, bird or synsql." default:"auto" enum:"auto,spider,bird,synsql"`
+	Split   string        `help:"Split of the benchmark." default:"dev"`
+	Pred    files         `help:"Candidate files: ours, official Spider or BIRD predictions." required:"" placeholder:"FILE..."`
+	Rule    string        `help:"test-suite, bird or strict; default: the benchmark's own."`
+	Out     string        `help:"Verdict file to write." required:"" type:"path"`
+	Timeout time.Duration `help:"Time limit of one query." default:"5s"`
+	Workers int           `help:"0: one per core." default:"0"`
+	JSON    bool          `help:"Print the summary as JSON on stdout."`
 }
 
 func (c *evalEXCommand) Help() string {
@@ -35,6 +37,7 @@ func (c *evalEXCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer bench.Close()
+	bench.Limits.Timeout = c.Timeout
 	o := eval.ExecutionOptions{Rule: bench.Rule(), Workers: c.Workers}
 	if c.Rule != "" {
 		if o.Rule, err = sqlexec.ParseRule(c.Rule); err != nil {

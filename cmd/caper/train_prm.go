@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 
 	"caper/train"
@@ -53,8 +52,7 @@ func (c *trainPRMCommand) Run(ctx context.Context) error {
 
 // trainPRM runs a training with its progress on stderr.
 func trainPRM(ctx context.Context, config train.Config, resume bool) (train.Outcome, error) {
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	progress, done := train.NewProgress(os.Stderr, log)
+	progress, log, done := train.NewProgress(os.Stderr)
 	defer done()
 	return train.PRM(ctx, config, train.Options{Resume: resume, Log: log, Progress: progress})
 }
