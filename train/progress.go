@@ -4,46 +4,82 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// NewProgress shows a bar with rate and ETA when f is a terminal, and otherwise
-// logs a line every few seconds. Call the returned function when the run is over.
-func NewProgress(f *os.File, log *slog.Logger) (Progress, func()) {
+// NewProgress shows a run on f: a bar with rate and ETA when f is a terminal,
+// otherwise a log line every few seconds. What else the run logs goes through the
+// logger returned, above the bar. Call done when the run is over.
+func NewProgress(f *os.File) (p Progress, log *slog.Logger, done func()) {
 	if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
 		b := &bar{out: f}
-		return b, b.close
+		return b, slog.New(slog.NewTextHandler(b, nil)), b.close
 	}
-	return &lines{log: log, started: time.Now()}, func() {}
+	log = slog.New(slog.NewTextHandler(f, nil))
+	return &lines{log: log}, log, func() {}
+}
+
+// pace estimates when a run will be over, from the steps it was seen to do.
+type pace struct {
+	first int
+	since time.Time // when step first was done
+}
+
+// left returns the time that the remaining steps will take, 0 while unknown.
+func (p *pace) left(done, total int) time.Duration {
+	if p.first == 0 {
+		p.first, p.since = done, time.Now()
+	}
+	if done == p.first {
+		return 0
+	}
+	left := time.Since(p.since) / time.Duration(done-p.first) * time.Duration(total-done)
+	return left.Round(time.Second)
 }
 
 // bar is a progress bar on a terminal.
 type bar struct {
-	out    io.Writer
-	pool   *mpb.Progress
-	bar    *mpb.Bar
-	text   string
-	before time.Time
+	out  io.Writer
+	pool *mpb.Progress
+	bar  *mpb.Bar
+	text atomic.Value // string, read by the goroutine that draws
+	pace pace
 }
 
 func (b *bar) Step(done, total int, m Metrics) {
-	if b.bar == nil {
-		b.pool = mpb.New(mpb.WithOutput(b.out), mpb.WithWidth(40))
-		b.bar = b.pool.AddBar(int64(total),
-			mpb.PrependDecorators(decor.CountersNoUnit("step %d/%d ")),
-			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return b.text }), decor.EwmaETA(decor.ET_STYLE_GO, 30)))
-		b.bar.SetCurrent(int64(done) - 1)
-		b.before = time.Now()
+	left := b.pace.left(done, total)
+	eta := ""
+	if left > 0 {
+		eta = fmt.Sprintf("  ETA %v", left)
 	}
 	if m.Loss != nil {
-		b.text = fmt.Sprintf("loss %.3f  %.0f tokens/s  ETA ", *m.Loss, m.TokensPerSecond)
+		b.text.Store(fmt.Sprintf(" loss %.3f  %.0f tokens/s%s", *m.Loss, m.TokensPerSecond, eta))
 	}
-	b.bar.EwmaSetCurrent(int64(done), time.Since(b.before))
-	b.before = time.Now()
+	if b.bar == nil {
+		b.pool = mpb.New(mpb.WithOutput(b.out), mpb.WithWidth(40), mpb.WithAutoRefresh())
+		b.bar = b.pool.AddBar(int64(total),
+			mpb.PrependDecorators(decor.CountersNoUnit("step %d/%d ")),
+			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
+				text, _ := b.text.Load().(string)
+				return text
+			})))
+	}
+	b.bar.SetCurrent(int64(done))
+}
+
+// Write writes a log line above the bar, or below it when it is full.
+func (b *bar) Write(line []byte) (int, error) {
+	if b.bar == nil || b.bar.Completed() {
+		b.close()
+		return b.out.Write(line)
+	}
+	return b.pool.Write(line)
 }
 
 func (b *bar) close() {
@@ -54,29 +90,26 @@ func (b *bar) close() {
 		b.bar.Abort(false)
 	}
 	b.pool.Wait()
+	b.bar = nil
 }
 
 // lines logs at most one line every lineInterval.
 type lines struct {
-	log     *slog.Logger
-	started time.Time
-	last    time.Time
-	first   int
+	log  *slog.Logger
+	last time.Time
+	pace pace
 }
 
 const lineInterval = 5 * time.Second
 
 func (l *lines) Step(done, total int, m Metrics) {
-	if l.first == 0 {
-		l.first = done
-	}
+	left := l.pace.left(done, total)
 	if time.Since(l.last) < lineInterval && done < total || m.Loss == nil {
 		return
 	}
 	l.last = time.Now()
-	perStep := time.Since(l.started) / time.Duration(done-l.first+1)
 	l.log.Info("step", "done", done, "total", total, "loss", round(*m.Loss), "accuracy", round(*m.Accuracy),
-		"tokens_per_second", int(m.TokensPerSecond), "eta", (perStep * time.Duration(total-done)).Round(time.Second))
+		"tokens_per_second", int(m.TokensPerSecond), "eta", left)
 }
 
-func round(x float64) float64 { return float64(int(x*1000+0.5)) / 1000 }
+func round(x float64) float64 { return math.Round(x*1000) / 1000 }
