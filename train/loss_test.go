@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"caper/data"
@@ -99,6 +100,48 @@ func TestPackedLossIsThatOfThePairs(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The divergence term is the same preference at the first token in which the two
+// queries differ, read off separate sequences here.
+func TestDivergenceTerm(t *testing.T) {
+	tuples := smallTuples()
+	c := smallConfig(t, "loss.divergence=0.4", "loss.margin=both", "loss.center=0.02", "train.batch_pairs=1000", "train.holdout_databases=0")
+	r := opened(t, c)
+	spread(r)
+	clauses, accuracy := expectedLoss(tuples, scorePairs(t, r.model, tuples), c.Loss)
+	centreOnly := c.Loss
+	centreOnly.Center /= c.Loss.Divergence // the term of the centre is not scaled
+	parting, _ := expectedLoss(tuples, scorePartings(r), centreOnly)
+	want := clauses + c.Loss.Divergence*parting
+	m, err := r.step(r.take())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if math.Abs(*m.Loss-want) > 1e-5*want || *m.Accuracy != accuracy {
+		t.Errorf("loss %v, accuracy %v; one by one %v and %v", *m.Loss, *m.Accuracy, want, accuracy)
+	}
+}
+
+// scorePartings scores the first token that is not the same in a pair's two
+// sequences, for the pairs in the order of the tuples.
+func scorePartings(r *prm) [][2]float64 {
+	var scores [][2]float64
+	score := func(tokens []int32) float64 {
+		var tree engine.Tree
+		tree.AddSegment(-1, tokens)
+		return r.model.Scores(engine.NewTape(r.device), &tree, []int32{int32(len(tokens) - 1)}).At(0, 0)
+	}
+	for _, q := range r.data.questions {
+		for _, p := range q.pairs {
+			n := 0
+			for p.chosen[n] == p.rejected[n] {
+				n++
+			}
+			scores = append(scores, [2]float64{score(slices.Concat(q.prompt, p.chosen[:n+1])), score(slices.Concat(q.prompt, p.rejected[:n+1]))})
+		}
+	}
+	return scores
 }
 
 // gradientOf returns all gradients that one question's pairs add when the step's
