@@ -49,6 +49,9 @@ func (c *annotateCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return usageError{err}
 	}
+	if err := checkTimeout(c.Timeout); err != nil {
+		return err
+	}
 	bench, err := data.OpenBenchmark(c.Bench, c.Format)
 	if err != nil {
 		return err

@@ -32,6 +32,9 @@ func (c *evalEXCommand) Help() string {
 }
 
 func (c *evalEXCommand) Run(ctx context.Context) error {
+	if err := checkTimeout(c.Timeout); err != nil {
+		return err
+	}
 	bench, err := data.OpenBenchmark(c.Bench, c.Format)
 	if err != nil {
 		return err

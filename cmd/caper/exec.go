@@ -27,8 +27,11 @@ func (c *execCommand) Help() string {
 }
 
 func (c *execCommand) Run(ctx context.Context) error {
-	if c.Timeout <= 0 || c.Rows <= 0 {
-		return usageError{fmt.Errorf("--timeout %v, --rows %d: both must be above 0", c.Timeout, c.Rows)}
+	if err := checkTimeout(c.Timeout); err != nil {
+		return err
+	}
+	if c.Rows <= 0 {
+		return usageError{fmt.Errorf("--rows %d: must be above 0", c.Rows)}
 	}
 	limits := sqlexec.DefaultLimits()
 	limits.Timeout, limits.Rows = c.Timeout, c.Rows
@@ -104,4 +107,12 @@ func (t table) print(out io.Writer) error {
 		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
 	return w.Flush()
+}
+
+// checkTimeout checks a --timeout.
+func checkTimeout(limit time.Duration) error {
+	if limit <= 0 {
+		return usageError{fmt.Errorf("--timeout %v: must be above 0", limit)}
+	}
+	return nil
 }

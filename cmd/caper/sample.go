@@ -22,6 +22,9 @@ Writes a benchmark in Spider layout (splits train, dev, test, newwords) and roll
 }
 
 func (c *sampleCommand) Run() error {
+	if c.Samples <= 0 {
+		return usageError{fmt.Errorf("--samples %d: must be above 0", c.Samples)}
+	}
 	bench, rollouts, err := writeSample(c.Dir, c.Seed, c.Samples)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -24,12 +25,12 @@ func (c *tokenizeCommand) Help() string {
   caper tokenize --tokenizer model/tokenizer.json --in texts.jsonl --out ids.jsonl`
 }
 
-func (c *tokenizeCommand) Run() error {
+func (c *tokenizeCommand) Run(ctx context.Context) error {
 	k, err := tokenizer.Load(c.Tokenizer)
 	if err != nil {
 		return err
 	}
-	return mapLines(c.In, c.Out, func(line map[string]json.RawMessage) error {
+	return mapLines(ctx, c.In, c.Out, func(line map[string]json.RawMessage) error {
 		if c.Decode {
 			var ids []int32
 			if err := field(line, "ids", &ids); err != nil {
@@ -52,7 +53,7 @@ func (c *tokenizeCommand) Run() error {
 
 // mapLines applies change to every JSON object of a JSON Lines file and writes the
 // results, all or nothing.
-func mapLines(in, out string, change func(map[string]json.RawMessage) error) error {
+func mapLines(ctx context.Context, in, out string, change func(map[string]json.RawMessage) error) error {
 	f, err := os.Open(in)
 	if err != nil {
 		return err
@@ -65,6 +66,9 @@ func mapLines(in, out string, change func(map[string]json.RawMessage) error) err
 	defer w.Discard()
 	r := bufio.NewReader(f)
 	for n := 1; ; n++ {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		text, err := r.ReadBytes('\n')
 		if err == io.EOF && len(text) == 0 {
 			return w.Commit()
