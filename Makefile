@@ -1,9 +1,8 @@
 # caper: build, try, test. Needs Go and a C compiler; nothing else.
 
 GO ?= go
-SHARED_DATA ?= ../shared/data
 
-.PHONY: build demo test race lint bench peers clean
+.PHONY: build demo test lint bench peers clean
 
 build:            ## the binary, at bin/caper
 	$(GO) build -o bin/caper ./cmd/caper
@@ -20,7 +19,7 @@ test: lint        ## every part against its specification
 RACE = ./sqlexec/... ./data ./annotate/... ./eval/... ./train/...
 
 lint:             ## formatting and vet
-	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo "gofmt: run gofmt -w on the files above"; exit 1; }
+	@files=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && [ -z "$$files" ] || { echo "run gofmt -w on:" $$files; exit 1; }
 	$(GO) vet ./...
 
 bench:            ## kernels and end-to-end steps, on this machine
