@@ -90,6 +90,10 @@ type Loss struct {
 	// on the same score head: there the context is the same to the token, so the
 	// model is told where, and not only that, the worse clause goes wrong.
 	Divergence float64 `toml:"divergence" comment:"weight of the preference at the first differing token; 0: none. For models without pre-training"`
+	// Contrast adds the preference of a wrong query's other clauses, and its end,
+	// over the clause that holds the root cause: scores of different clauses of one
+	// query then compare, as localisation needs.
+	Contrast float64 `toml:"contrast" comment:"weight of the preference of a wrong query's other clauses over the faulty one; 0: none"`
 	// LanguageModel adds the next-token loss of correct queries, which teaches a
 	// model without pre-training to read its input (as a regulariser of reward
 	// models: Yang et al. 2024, arXiv 2406.10216).

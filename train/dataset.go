@@ -26,6 +26,12 @@ type question struct {
 type pair struct {
 	chosen, rejected []int32
 	margin           float64
+	// wrong is the whole rejected query with its end, for the contrast between its
+	// clauses: scored at marks, of which number faulty belongs to the clause that
+	// holds the root cause. Empty without that term, and for enclosing clauses.
+	wrong  []int32
+	marks  []int32
+	faulty int
 }
 
 // tokens returns an upper bound of the packed size: the prompt once, every
@@ -33,7 +39,7 @@ type pair struct {
 func (q *question) tokens() int {
 	n := len(q.prompt) + len(q.correct)
 	for _, p := range q.pairs {
-		n += len(p.chosen) + len(p.rejected)
+		n += len(p.chosen) + len(p.rejected) + len(p.wrong)
 	}
 	return n
 }
@@ -129,12 +135,16 @@ func encode(tuples []data.Tuple, layout *model.Layout, c Config) (*dataset, erro
 		if c.Loss.Severity && reference > 0 {
 			p.margin *= min(1, max(0.25, t.EditCost/reference))
 		}
-		if len(q.prompt)+max(len(p.chosen), len(p.rejected)) > c.Train.MaxLength {
+		if len(q.prompt)+max(len(p.chosen), len(p.rejected), len(p.wrong)) > c.Train.MaxLength {
 			d.tooLong++
 			continue
 		}
 		if c.Loss.LanguageModel > 0 && q.correct == nil {
-			q.correct = wholeQuery(layout, t.SQLChosen)
+			q.correct = wholeQuery(layout, t.SQLChosen).Tokens
+		}
+		if c.Loss.Contrast > 0 && t.RootClause {
+			whole := wholeQuery(layout, t.SQLRejected)
+			p.wrong, p.marks, p.faulty = whole.Tokens, whole.Marks, t.ClauseIndex
 		}
 		q.pairs = append(q.pairs, p)
 		d.pairs++
@@ -161,13 +171,13 @@ func continuation(layout *model.Layout, prefix []string, clause string) []int32 
 	return s.Tokens
 }
 
-// wholeQuery returns the tokens of a query and its end.
-func wholeQuery(layout *model.Layout, query string) []int32 {
+// wholeQuery returns a query and its end as they follow the prompt.
+func wholeQuery(layout *model.Layout, query string) model.Sequence {
 	var units []string
 	for _, c := range sql.Clauses(query) {
 		units = append(units, query[c.Start:c.End])
 	}
-	return layout.Query(nil, units).Tokens
+	return layout.Query(nil, units)
 }
 
 // prefixUnits cuts a tuple's prefix into its clause units.
@@ -180,74 +190,6 @@ func prefixUnits(t *data.Tuple) []string {
 		units = append(units, t.SQLRejected[c.Start:min(c.End, len(t.Prefix))])
 	}
 	return units
-}
-
-// microBatch is a packed forest of whole questions, the pairs of rows whose scores
-// it compares, and the rows that predict the next token of a correct query.
-type microBatch struct {
-	tree      engine.Tree
-	sequences [][]int32
-	rows      []int32 // row of each pair's last tokens: chosen, rejected, chosen, ...
-	parting   []int32 // row of each pair's first differing tokens, likewise
-	margins   []float64
-	unpacked  int
-
-	next, targets []int32
-	predicted     map[[2]int32]bool
-}
-
-// pack lays questions out as one forest, reusing the memory of the last one.
-func (b *microBatch) pack(questions []*question) {
-	b.tree.Reset()
-	b.sequences, b.margins, b.unpacked = b.sequences[:0], b.margins[:0], 0
-	b.rows, b.parting = b.rows[:0], b.parting[:0]
-	for _, q := range questions {
-		for _, p := range q.pairs {
-			b.sequences = append(b.sequences, slices.Concat(q.prompt, p.chosen), slices.Concat(q.prompt, p.rejected))
-			b.margins = append(b.margins, p.margin)
-		}
-	}
-	pairs := len(b.sequences)
-	for _, q := range questions {
-		if q.correct != nil {
-			b.sequences = append(b.sequences, slices.Concat(q.prompt, q.correct))
-		}
-	}
-	paths := b.tree.Pack(b.sequences)
-	for _, path := range paths[:pairs] {
-		b.rows = append(b.rows, path[len(path)-1])
-		b.unpacked += len(path)
-	}
-	for i := 0; i < pairs; i += 2 {
-		chosen, rejected := paths[i], paths[i+1]
-		p := 0
-		for p < min(len(chosen), len(rejected))-1 && chosen[p] == rejected[p] {
-			p++
-		}
-		b.parting = append(b.parting, chosen[p], rejected[p])
-	}
-	b.predict(paths, pairs)
-}
-
-// predict lists the next-token predictions of the correct queries, those of shared
-// rows once.
-func (b *microBatch) predict(paths [][]int32, pairs int) {
-	b.next, b.targets = b.next[:0], b.targets[:0]
-	b.predicted = map[[2]int32]bool{}
-	for i, path := range paths {
-		isCorrect := i >= pairs || i%2 == 0
-		if len(paths) == pairs || !isCorrect {
-			continue
-		}
-		for p, row := range path[:len(path)-1] {
-			edge := [2]int32{row, b.sequences[i][p+1]}
-			if !b.predicted[edge] {
-				b.predicted[edge] = true
-				b.next = append(b.next, edge[0])
-				b.targets = append(b.targets, edge[1])
-			}
-		}
-	}
 }
 
 // split cuts a batch of questions into micro-batches of at most budget tokens; a

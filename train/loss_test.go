@@ -150,8 +150,8 @@ func gradientOf(r *prm, q question) []float64 {
 	for _, p := range r.model.Params() {
 		p.ZeroGrad()
 	}
-	r.batch.pack([]*question{&q})
-	r.microBatch(1, 1)
+	r.batch.pack([]*question{&q}, r.config.Loss)
+	r.microBatch(total{weight: 1, pairs: 1, questions: 1})
 	var all []float64
 	for _, p := range r.model.Params() {
 		for _, g := range p.Grad.F32 {
@@ -207,9 +207,9 @@ func TestGradientAsAFunctionOfTheMargin(t *testing.T) {
 
 // rowScores returns the scores of a question's first pair.
 func rowScores(r *prm, q question) [2]float64 {
-	r.batch.pack([]*question{&q})
+	r.batch.pack([]*question{&q}, r.config.Loss)
 	tape := engine.NewTape(r.device)
-	scores := r.model.Scores(tape, &r.batch.tree, r.batch.rows)
+	scores := r.model.Scores(tape, &r.batch.tree, r.batch.rows[:2])
 	return [2]float64{scores.At(0, 0), scores.At(1, 0)}
 }
 
@@ -217,7 +217,7 @@ func rowScores(r *prm, q question) [2]float64 {
 // rounding; so are those of pairs that share nothing.
 func TestMicroBatchesChangeNothing(t *testing.T) {
 	step := func(tokens int, apart bool) (float64, []float64) {
-		r := opened(t, smallConfig(t, "train.batch_pairs=1000", fmt.Sprintf("train.micro_batch_tokens=%d", tokens)))
+		r := opened(t, smallConfig(t, "train.batch_pairs=1000", "loss.contrast=0.5", "loss.divergence=0.5", "loss.language_model=0.3", fmt.Sprintf("train.micro_batch_tokens=%d", tokens)))
 		spread(r)
 		batch := r.take()
 		if apart {

@@ -263,21 +263,21 @@ func due(step, every int) bool { return every > 0 && step%every == 0 }
 // memory.
 func (r *prm) step(batch []*question) (Metrics, error) {
 	started := time.Now()
-	weights, pairs := 0.0, 0
+	of := total{questions: len(batch)}
 	for _, q := range batch {
 		for _, p := range q.pairs {
-			weights += r.weight(p.margin)
-			pairs++
+			of.weight += r.weight(p.margin)
+			of.pairs++
 		}
 	}
 	for _, p := range r.model.Params() {
 		p.ZeroGrad()
 	}
 	loss, right := 0.0, 0.0
-	m := Metrics{Pairs: pairs}
+	m := Metrics{Pairs: of.pairs}
 	for _, part := range split(batch, r.config.Train.MicroBatchTokens) {
-		r.batch.pack(part)
-		l, a := r.microBatch(weights, pairs)
+		r.batch.pack(part, r.config.Loss)
+		l, a := r.microBatch(of)
 		loss += l
 		right += a
 		m.Tokens += r.batch.tree.Rows()
@@ -293,7 +293,7 @@ func (r *prm) step(batch []*question) (Metrics, error) {
 	}
 	r.state.BadRun = 0
 	r.update(rate, min(1, r.config.Train.GradClip/(norm+1e-6)))
-	accuracy := right / float64(pairs)
+	accuracy := right / float64(of.pairs)
 	m.Loss, m.Accuracy, m.GradNorm, m.LR = &loss, &accuracy, &norm, &rate
 	m.TokensPerSecond = float64(m.Tokens) / time.Since(started).Seconds()
 	return m, nil
@@ -310,55 +310,52 @@ func (r *prm) weight(margin float64) float64 {
 	return 1
 }
 
-// microBatch adds the gradients of the packed pairs, whose loss is normalised by
-// the weights and the number of pairs of the whole optimiser step. It returns
-// their share of the loss and how many are ordered right.
-func (r *prm) microBatch(weights float64, pairs int) (loss, right float64) {
+// total is what an optimiser step's loss is divided by, whatever its cut into
+// micro-batches.
+type total struct {
+	weight           float64
+	pairs, questions int
+}
+
+// microBatch adds the gradients of the packed questions. It returns their share of
+// the step's loss and how many tuples are ordered right.
+func (r *prm) microBatch(of total) (loss, right float64) {
 	b, c := &r.batch, r.config.Loss
 	r.tape.Reset()
 	hidden := r.model.Backbone.Hidden(r.tape, &b.tree)
-	rows := b.rows
-	if c.Divergence > 0 {
-		rows = append(rows, b.parting...)
-	}
-	scores := scorehead.Forward(r.tape, hidden, r.model.Score.Tensor, rows)
+	scores := scorehead.Forward(r.tape, hidden, r.model.Score.Tensor, b.rows)
 	r.pairs = r.pairs[:0]
-	for i := 0; i < len(rows); i += 2 {
-		margin := b.margins[i/2%len(b.margins)]
-		p := marginloss.Pair{Chosen: int32(i), Rejected: int32(i + 1), Weight: float32(r.weight(margin))}
+	for _, k := range b.comparisons {
+		p := marginloss.Pair{Chosen: k.chosen, Rejected: k.rejected, Weight: float32(k.weight * r.weight(k.margin))}
 		if c.Margin == "offset" || c.Margin == "both" {
-			p.Margin = float32(margin)
-		}
-		if i >= len(b.rows) {
-			p.Weight *= float32(c.Divergence)
-		} else if scores.At(i, 0) > scores.At(i+1, 0) {
-			right++
+			p.Margin = float32(k.margin)
 		}
 		r.pairs = append(r.pairs, p)
+		if k.isTuple && scores.At(int(k.chosen), 0) > scores.At(int(k.rejected), 0) {
+			right++
+		}
 	}
 	out := marginloss.Forward(r.tape, scores, r.pairs, marginloss.Options{
-		Offset: c.Offset, Center: c.Center, WeightSum: weights, PairCount: pairs,
+		Offset: c.Offset, Center: c.Center, WeightSum: of.weight, PairCount: of.pairs,
 	})
 	r.tape.Seed(out, 0, 1)
-	loss = out.At(0, 0) + r.languageModel(hidden, pairs)
+	loss = out.At(0, 0)
+	if c.LanguageModel > 0 {
+		loss += r.languageModel(hidden, c.LanguageModel/float64(of.questions))
+	}
 	r.tape.Backward()
 	return loss, right
 }
 
-// languageModel adds the next-token loss, a sum over the micro-batch's predictions
-// divided by the optimiser step's number of pairs.
-func (r *prm) languageModel(hidden *engine.Tensor, pairs int) float64 {
-	weight := r.config.Loss.LanguageModel
-	if weight == 0 {
-		return 0
-	}
+// languageModel adds the next-token loss: per question the mean over the tokens of
+// its correct queries, times scale.
+func (r *prm) languageModel(hidden *engine.Tensor, scale float64) float64 {
 	b := &r.batch
 	logProbs := logprob.Forward(r.tape, hidden, r.model.Embedding.Tensor, b.next, b.targets)
-	scale := weight / float64(len(b.next))
 	loss := 0.0
-	for i := range b.next {
-		loss -= scale * logProbs.At(i, 0)
-		r.tape.Seed(logProbs, i, -scale)
+	for i, share := range b.shares {
+		loss -= scale * share * logProbs.At(i, 0)
+		r.tape.Seed(logProbs, i, -scale*share)
 	}
 	return loss
 }
