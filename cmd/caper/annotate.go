@@ -30,6 +30,8 @@ type annotateCommand struct {
 	DependencyEdges  bool          `help:"Carry penalties over dependencies between clauses too."`
 	Severity         bool          `help:"Scale margins by edit cost."`
 	Seed             uint64        `help:"Keys the draw of mutants, together with each rollout's content." default:"1"`
+	DB               []string      `help:"Only these databases." placeholder:"ID,..."`
+	NotDB            []string      `help:"All databases but these." name:"not-db" placeholder:"ID,..."`
 	Timeout          time.Duration `help:"Time limit of one query." default:"5s"`
 	Workers          int           `help:"0: one per core." default:"0"`
 	Shard            string        `help:"i/n: only the rollouts of questions in shard i, counted from 0, of n." placeholder:"i/n"`
@@ -58,7 +60,9 @@ func (c *annotateCommand) Run(ctx context.Context) error {
 	}
 	defer bench.Close()
 	bench.Limits.Timeout = c.Timeout
-	rollouts := readRollouts(c.Rollouts, bench, c.Split, shard, shards)
+	rollouts := readRollouts(c.Rollouts, bench, c.Split, func(r data.Rollout) bool {
+		return shardOf(r, shards) == shard && (len(c.DB) == 0 || slices.Contains(c.DB, r.DBID)) && !slices.Contains(c.NotDB, r.DBID)
+	})
 	summary, err := annotateTo(ctx, bench, rollouts, o, c.Split, c.Out)
 	if err != nil {
 		return err
@@ -112,12 +116,13 @@ func annotateTo(ctx context.Context, bench *data.Benchmark, rollouts iter.Seq2[d
 	return summary, w.Commit()
 }
 
-// readRollouts chains the candidate files and keeps those of one shard.
-func readRollouts(paths []string, bench *data.Benchmark, split string, shard, shards int) iter.Seq2[data.Rollout, error] {
+// readRollouts chains the candidate files and keeps the candidates that keep names;
+// nil keeps all.
+func readRollouts(paths []string, bench *data.Benchmark, split string, keep func(data.Rollout) bool) iter.Seq2[data.Rollout, error] {
 	return func(yield func(data.Rollout, error) bool) {
 		for _, path := range paths {
 			for r, err := range data.ReadRollouts(path, bench, split) {
-				if err == nil && shardOf(r, shards) != shard {
+				if err == nil && keep != nil && !keep(r) {
 					continue
 				}
 				if !yield(r, err) || err != nil {

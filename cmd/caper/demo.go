@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"caper/annotate"
@@ -51,19 +52,30 @@ type demo struct {
 	page  report.Page
 }
 
-// variant is one way to annotate and train. The first is the method itself, each
-// other one leaves a part of it out.
+// variant is one way to annotate and train. The first is the method itself in full.
+// The others train shorter, all alike: the method again, and with a part left out.
 type variant struct {
 	name, note  string
 	propagation bool
 	overrides   []string
 }
 
+// ablationSteps is the length of the short runs, in optimiser steps.
+const ablationSteps = "train.max_steps=300"
+
 var variants = []variant{
 	{name: "default", propagation: true},
-	{name: "no-propagation", note: "annotated with --no-propagation: only the clause that holds the root cause makes a tuple"},
-	{name: "margin-none", note: "trained with loss.margin=none: every pair weighs the same", propagation: true,
-		overrides: []string{"loss.margin=none"}},
+	{name: "default, short", note: "the same, with as few steps as the ablations", propagation: true,
+		overrides: []string{ablationSteps}},
+	{name: "no-propagation", note: "short, annotated with --no-propagation: only the clause that holds the root cause makes a tuple",
+		overrides: []string{ablationSteps}},
+	{name: "margin=none", note: "short, trained with loss.margin=none: every pair weighs the same", propagation: true,
+		overrides: []string{ablationSteps, "loss.margin=none"}},
+}
+
+// folder is where a variant's run lies.
+func (d *demo) folder(v variant) string {
+	return d.path(strings.NewReplacer(", ", "-", "=", "-").Replace(v.name))
 }
 
 // tests are the splits on which faults are localised.
@@ -138,7 +150,7 @@ func (d *demo) annotate(ctx context.Context, split string, propagation bool) err
 	}
 	o := annotate.DefaultOptions()
 	o.Propagation, o.Seed = propagation, d.seed
-	rollouts := readRollouts([]string{sample.RolloutPath(d.path("bench"), split)}, d.bench, split, 0, 1)
+	rollouts := readRollouts([]string{sample.RolloutPath(d.path("bench"), split)}, d.bench, split, nil)
 	summary, err := annotateTo(ctx, d.bench, rollouts, o, split, out)
 	if err != nil {
 		return err
@@ -158,7 +170,7 @@ func (d *demo) train(ctx context.Context, v variant) error {
 	}
 	config, err := train.ParseConfig(text, "configs/prm-tiny.toml", append([]string{
 		"train.tuples=" + d.tuples(sample.Train, v.propagation),
-		"train.out=" + d.path(v.name),
+		"train.out=" + d.folder(v),
 		fmt.Sprintf("train.seed=%d", d.seed),
 	}, v.overrides...))
 	if err != nil {
@@ -193,7 +205,7 @@ func (d *demo) localize(ctx context.Context) error {
 			return err
 		}
 		for i, v := range variants {
-			scores, err := scoreFaults(ctx, d.path(v.name, "model"), faults, 0)
+			scores, err := scoreFaults(ctx, filepath.Join(d.folder(v), "model"), faults, 0)
 			if err != nil {
 				return err
 			}

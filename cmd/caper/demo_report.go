@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"caper/data"
@@ -76,6 +77,6 @@ func (d *demo) report() error {
 	if err := report.Write(out, d.page); err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "model: %s\nreport: %s\n", d.path(variants[0].name, "model"), out)
+	fmt.Fprintf(os.Stderr, "model: %s\nreport: %s\n", filepath.Join(d.folder(variants[0]), "model"), out)
 	return nil
 }

@@ -57,7 +57,7 @@ func (c *evalEXCommand) Run(ctx context.Context) error {
 	defer w.Discard()
 	var summary eval.ExecutionSummary
 	goldFailure := ""
-	err = eval.Execute(ctx, bench, readRollouts(c.Pred, bench, c.Split, 0, 1), o, func(j eval.Judged) error {
+	err = eval.Execute(ctx, bench, readRollouts(c.Pred, bench, c.Split, nil), o, func(j eval.Judged) error {
 		summary.Add(j)
 		if j.Verdict == eval.GoldFailed && goldFailure == "" {
 			goldFailure = j.Message

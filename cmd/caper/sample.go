@@ -10,7 +10,7 @@ import (
 type sampleCommand struct {
 	Dir     string `arg:"" help:"Folder to write; must not exist yet or be empty." type:"path"`
 	Seed    uint64 `help:"The same seed gives the same bytes." default:"1"`
-	Samples int    `help:"Simulated candidates of each of three writers for each question." default:"2"`
+	Samples int    `help:"Simulated candidates of each of three writers for each question." default:"1"`
 	JSON    bool   `help:"Print the counts as JSON on stdout."`
 }
 

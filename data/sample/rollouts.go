@@ -21,7 +21,7 @@ type RolloutOptions struct {
 }
 
 // DefaultRolloutOptions is what `caper demo` uses.
-func DefaultRolloutOptions() RolloutOptions { return RolloutOptions{Seed: 1, Samples: 2} }
+func DefaultRolloutOptions() RolloutOptions { return RolloutOptions{Seed: 1, Samples: 1} }
 
 // RolloutSummary counts what WriteRollouts wrote.
 type RolloutSummary struct {
