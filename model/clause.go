@@ -64,6 +64,11 @@ func (l *Layout) Clause(s *Sequence, unit string) {
 	s.Marks = append(s.Marks, int32(len(s.Tokens)-1))
 }
 
+// Opened appends the beginning of a clause that goes on, without a marker.
+func (l *Layout) Opened(s *Sequence, text string) {
+	s.Tokens = l.tokenizer.EncodeText(strings.TrimSpace(text), s.Tokens)
+}
+
 // End appends the end of the query to s.
 func (l *Layout) End(s *Sequence) {
 	s.Tokens = append(s.Tokens, l.end)

@@ -60,13 +60,22 @@ func TestLayout(t *testing.T) {
 	if len(s.Marks) != 3 || !slices.Equal(s.Marks, want) {
 		t.Errorf("marks %v, markers at %v", s.Marks, want)
 	}
-	if got := m.Tokenizer.Decode(s.Tokens, true); got != "how many? "+endToken+strings.Join(units, "") {
+	if got := m.Tokenizer.Decode(s.Tokens, true); got != "how many? "+endToken+joinTrimmed(units) {
 		t.Errorf("tokens say %q", got)
 	}
 	// A longer query begins with the tokens of a shorter one: prefixes are shared.
 	if longer := l.Query(prompt, append(units, "WHERE 1")); !slices.Equal(longer.Tokens[:len(s.Tokens)-1], s.Tokens[:len(s.Tokens)-1]) {
 		t.Error("a further clause changes the tokens of the ones before")
 	}
+}
+
+// joinTrimmed is what a query's tokens say: the clauses without the space around them.
+func joinTrimmed(units []string) string {
+	var text strings.Builder
+	for _, unit := range units {
+		text.WriteString(strings.TrimSpace(unit))
+	}
+	return text.String()
 }
 
 // Scores are those of each query alone, whatever shares its micro-batch.
@@ -118,7 +127,7 @@ func scoreAlone(t *testing.T, m *Model, prompt string, units []string) []float64
 	for i := range len(units) + 1 {
 		marker := endToken
 		if i < len(units) {
-			tokens, marker = m.Tokenizer.EncodeText(units[i], tokens), clauseToken
+			tokens, marker = m.Tokenizer.EncodeText(strings.TrimSpace(units[i]), tokens), clauseToken
 		}
 		id, _ := m.Tokenizer.ID(marker)
 		tokens = append(tokens, id)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -151,21 +152,23 @@ func ParseConfig(text []byte, name string, overrides []string) (Config, error) {
 	return c, c.check()
 }
 
-// tomlValue writes a command-line word as TOML: numbers, booleans and lists as
-// they are, anything else as a string; a key that takes a list takes one word too.
-func tomlValue(key, value string) string {
-	var probe struct{ V any }
-	if toml.Unmarshal([]byte("V = "+value), &probe) != nil {
-		value = strconv.Quote(value)
-	}
-	if key == "train.tuples" && !strings.HasPrefix(value, "[") {
-		parts := strings.Split(strings.Trim(value, `"`), ",")
-		for i := range parts {
-			parts[i] = strconv.Quote(parts[i])
+// tomlValue writes a command-line word as TOML, in the form that its key takes: text
+// in quotes, a list of texts from words between commas, anything else as it is.
+func tomlValue(key, word string) string {
+	switch Defaults().values()[key].(type) {
+	case string:
+		return strconv.Quote(word)
+	case []any:
+		words := strings.Split(word, ",")
+		for i := range words {
+			words[i] = strconv.Quote(words[i])
 		}
-		value = "[" + strings.Join(parts, ",") + "]"
+		return "[" + strings.Join(words, ",") + "]"
 	}
-	return value
+	if toml.Unmarshal([]byte("V = "+word), new(struct{ V any })) != nil {
+		return strconv.Quote(word) // refused where the key is decoded, with its name
+	}
+	return word
 }
 
 func decode(text []byte, c *Config, where string) error {
@@ -256,8 +259,8 @@ func (c Config) check() error {
 		{"model.min_time_step", c.Model.MinTimeStep}, {"model.max_time_step", c.Model.MaxTimeStep},
 	}
 	for _, p := range positive {
-		if !(p.value > 0) {
-			return fmt.Errorf("configuration: %s = %v: must be above 0", p.key, p.value)
+		if !(p.value > 0) || math.IsInf(p.value, 0) {
+			return fmt.Errorf("configuration: %s = %v: must be above 0 and finite", p.key, p.value)
 		}
 	}
 	shares := []struct {
@@ -269,8 +272,8 @@ func (c Config) check() error {
 		{"train.beta1", c.Train.Beta1}, {"train.beta2", c.Train.Beta2},
 	}
 	for _, s := range shares {
-		if !(s.value >= 0 && s.value <= 1) {
-			return fmt.Errorf("configuration: %s = %v: must lie in [0, 1]", s.key, s.value)
+		if isBeta := strings.HasPrefix(s.key, "train.beta"); !(s.value >= 0 && s.value <= 1) || isBeta && s.value == 1 {
+			return fmt.Errorf("configuration: %s = %v: must lie in [0, 1], and a beta below 1", s.key, s.value)
 		}
 	}
 	if !slices.Contains([]string{"weight", "offset", "both", "none"}, c.Loss.Margin) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"caper/data"
 	"caper/engine"
@@ -83,7 +84,7 @@ func holdOut(tuples []data.Tuple, share float64, seed uint64) (train, heldOut []
 	names = slices.Compact(names)
 	count := int(math.Ceil(share * float64(len(names))))
 	if share > 0 && count >= len(names) {
-		return nil, nil, fmt.Errorf("train.holdout_databases = %v of %d databases leaves none to train on", share, len(names))
+		return nil, nil, fmt.Errorf("train.holdout_databases = %v of %d databases leaves none to train on: give tuples of more databases, or train.holdout_databases=0", share, len(names))
 	}
 	engine.Random(seed, "holdout", 0, 0).Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	held := map[string]bool{}
@@ -126,10 +127,10 @@ func encode(tuples []data.Tuple, layout *model.Layout, c Config) (*dataset, erro
 			d.questions = append(d.questions, question{db: t.DBID, prompt: layout.Prompt(nil, t.Prompt)})
 		}
 		q := &d.questions[n]
-		prefix := prefixUnits(t)
+		prefix, opened := prefixUnits(t)
 		p := pair{
-			chosen:   continuation(layout, prefix, t.Chosen),
-			rejected: continuation(layout, prefix, t.Rejected),
+			chosen:   continuation(layout, prefix, opened, t.Chosen),
+			rejected: continuation(layout, prefix, opened, t.Rejected),
 			margin:   t.Margin,
 		}
 		if c.Loss.Severity && reference > 0 {
@@ -158,11 +159,12 @@ func encode(tuples []data.Tuple, layout *model.Layout, c Config) (*dataset, erro
 
 // continuation returns the tokens that follow the prompt, up to the one at which
 // the clause is scored. An empty clause is the END unit.
-func continuation(layout *model.Layout, prefix []string, clause string) []int32 {
+func continuation(layout *model.Layout, prefix []string, opened, clause string) []int32 {
 	var s model.Sequence
 	for _, unit := range prefix {
 		layout.Clause(&s, unit)
 	}
+	layout.Opened(&s, opened)
 	if clause == "" {
 		layout.End(&s)
 	} else {
@@ -180,16 +182,20 @@ func wholeQuery(layout *model.Layout, query string) model.Sequence {
 	return layout.Query(nil, units)
 }
 
-// prefixUnits cuts a tuple's prefix into its clause units.
-func prefixUnits(t *data.Tuple) []string {
-	var units []string
+// prefixUnits cuts a tuple's prefix into its clause units. What it holds of the
+// clause under way is opened: the tuple then is about a clause inside of that one.
+func prefixUnits(t *data.Tuple) (units []string, opened string) {
 	for _, c := range sql.Clauses(t.SQLRejected) {
 		if c.Start >= len(t.Prefix) {
 			break
 		}
-		units = append(units, t.SQLRejected[c.Start:min(c.End, len(t.Prefix))])
+		unit := t.SQLRejected[c.Start:min(c.End, len(t.Prefix))]
+		if c.End > len(t.Prefix) && strings.TrimSpace(t.SQLRejected[len(t.Prefix):c.End]) != "" {
+			return units, unit
+		}
+		units = append(units, unit)
 	}
-	return units
+	return units, ""
 }
 
 // split cuts a batch of questions into micro-batches of at most budget tokens; a

@@ -195,10 +195,18 @@ func TestPrefixUnits(t *testing.T) {
 		"":                                       nil,
 		"WITH a AS (SELECT 1) ":                  {"WITH a AS (SELECT 1) "},
 		"WITH a AS (SELECT 1) SELECT b, 'FROM' ": {"WITH a AS (SELECT 1) ", "SELECT b, 'FROM' "},
+		// White space before a clause may be the clause's own.
+		"WITH a AS (SELECT 1)": {"WITH a AS (SELECT 1)"},
 		// An annotation finer than clauses may end its prefix inside one.
 		"WITH a AS (SELECT 1) SELECT b": {"WITH a AS (SELECT 1) ", "SELECT b"},
 	} {
-		got := prefixUnits(&data.Tuple{SQLRejected: query, Prefix: prefix})
+		got, opened := prefixUnits(&data.Tuple{SQLRejected: query, Prefix: prefix})
+		if opened != "" {
+			if opened != "SELECT b" {
+				t.Errorf("%q: opened %q", prefix, opened)
+			}
+			got = append(got, opened)
+		}
 		if !slices.Equal(got, want) || strings.Join(got, "") != prefix {
 			t.Errorf("%q: %q", prefix, got)
 		}

@@ -43,16 +43,17 @@ type Progress interface {
 
 // Outcome is what a finished run reports.
 type Outcome struct {
-	ModelDir  string        `json:"model"`
-	Steps     int           `json:"steps"`
-	Pairs     int           `json:"pairs"`
-	Questions int           `json:"questions"`
-	TooLong   int           `json:"too_long"`
-	Skipped   int           `json:"skipped_steps"`
-	BestTop1  float64       `json:"best_top1"`
-	BestStep  int           `json:"best_step"`
-	Stopped   string        `json:"stopped,omitempty"`
-	Elapsed   time.Duration `json:"elapsed_ns"`
+	ModelDir  string `json:"model"`
+	Steps     int    `json:"steps"`
+	Pairs     int    `json:"pairs"`
+	Questions int    `json:"questions"`
+	TooLong   int    `json:"too_long"`
+	Skipped   int    `json:"skipped_steps"`
+	// Of the best validation; left out when there was none.
+	BestTop1 float64       `json:"best_top1,omitempty"`
+	BestStep int           `json:"best_step,omitempty"`
+	Stopped  string        `json:"stopped,omitempty"`
+	Elapsed  time.Duration `json:"elapsed_ns"`
 }
 
 // ErrInterrupted is returned when the context ended before the run did; the last
@@ -92,7 +93,7 @@ func PRM(ctx context.Context, c Config, o Options) (Outcome, error) {
 	s := r.state
 	return Outcome{
 		ModelDir: r.modelDir(), Steps: s.Step, Pairs: r.data.pairs, Questions: len(r.data.questions),
-		TooLong: r.data.tooLong, Skipped: s.Skipped, BestTop1: s.Best, BestStep: s.BestStep,
+		TooLong: r.data.tooLong, Skipped: s.Skipped, BestTop1: max(0, s.Best), BestStep: s.BestStep,
 		Stopped: stopped, Elapsed: time.Since(started),
 	}, nil
 }
@@ -103,6 +104,9 @@ func (r *prm) modelDir() string { return filepath.Join(r.config.Train.Out, "mode
 func open(c Config, o Options) (*prm, error) {
 	if c.Train.Out == "" {
 		return nil, fmt.Errorf("configuration: train.out names no folder")
+	}
+	if err := absolutePaths(c.Train.Tuples); err != nil {
+		return nil, err
 	}
 	from, saved, err := lastCheckpoint(c.Train.Out)
 	if err != nil {
@@ -156,6 +160,19 @@ func open(c Config, o Options) (*prm, error) {
 	o.Log.Info("training", "questions", len(r.data.questions), "pairs", r.data.pairs, "too_long", r.data.tooLong,
 		"held_out", len(r.faults), "steps", r.total, "parameters", r.parameterCount(), "from_step", r.state.Step)
 	return r, replaceFile(filepath.Join(c.Train.Out, ConfigName), []byte(c.Text()))
+}
+
+// absolutePaths makes paths independent of the current folder: a run's config.toml is
+// read from others.
+func absolutePaths(paths []string) error {
+	for i, path := range paths {
+		absolute, err := filepath.Abs(path)
+		if err != nil {
+			return err
+		}
+		paths[i] = absolute
+	}
+	return nil
 }
 
 func (r *prm) parameterCount() int {

@@ -84,7 +84,8 @@ func texts(tuples []data.Tuple) iter.Seq[string] {
 		seen := map[string]bool{}
 		for i := range tuples {
 			t := &tuples[i]
-			pieces := append(prefixUnits(t), t.Chosen, t.Rejected)
+			pieces, opened := prefixUnits(t)
+			pieces = append(pieces, opened, t.Chosen, t.Rejected)
 			if !seen[t.Prompt] {
 				seen[t.Prompt] = true
 				pieces = append(pieces, t.Prompt)
