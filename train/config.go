@@ -153,12 +153,16 @@ func ParseConfig(text []byte, name string, overrides []string) (Config, error) {
 }
 
 // tomlValue writes a command-line word as TOML, in the form that its key takes: text
-// in quotes, a list of texts from words between commas, anything else as it is.
+// in quotes, a list of texts from words between commas or a TOML list, anything
+// else as it is.
 func tomlValue(key, word string) string {
 	switch Defaults().values()[key].(type) {
 	case string:
 		return strconv.Quote(word)
 	case []any:
+		if strings.HasPrefix(word, "[") {
+			return word
+		}
 		words := strings.Split(word, ",")
 		for i := range words {
 			words[i] = strconv.Quote(words[i])

@@ -231,7 +231,7 @@ func TestTooLongPairs(t *testing.T) {
 	c := smallConfig(t, "train.max_length=250", "train.holdout_databases=0", "train.max_steps=1")
 	c.Train.Tuples = []string{writeSmallTuples(t, append([]data.Tuple{long}, tuples...))}
 	outcome := trained(t, c, Options{})
-	if outcome.TooLong != 1 || outcome.Pairs != len(tuples) || outcome.Questions != 12 || outcome.BestTop1 != -1 {
+	if outcome.TooLong != 1 || outcome.Pairs != len(tuples) || outcome.Questions != 12 || outcome.BestStep != 0 {
 		t.Errorf("%+v", outcome)
 	}
 }
