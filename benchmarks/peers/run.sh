@@ -15,7 +15,7 @@ out=out/peers
 rm -rf $out
 if [ $# -eq 0 ]; then
     go run ./benchmarks/peers $out
-    [ ! -d out/demo/model ] || set -- out/demo/model
+    [ ! -d out/demo/default/model ] || set -- out/demo/default/model
 fi
 for folder in "$@"; do
     go run ./benchmarks/peers $out "$folder"
