@@ -61,7 +61,7 @@ type variant struct {
 }
 
 // ablationSteps is the length of the short runs, in optimiser steps.
-const ablationSteps = "train.max_steps=300"
+const ablationSteps = "train.max_steps=200"
 
 var variants = []variant{
 	{name: "default", propagation: true},
