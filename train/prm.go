@@ -141,7 +141,7 @@ func open(c Config, o Options) (*prm, error) {
 	}
 	layout, err := r.model.Layout()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: let model.clause_token and model.end_token name added tokens of the model's tokenizer, such as <|fim_pad|> and <|im_end|> of Qwen3.5", err)
 	}
 	if r.data, err = encode(training, layout, c); err != nil {
 		return nil, err
