@@ -163,7 +163,7 @@ func TestEveryFaultApplies(t *testing.T) {
 	seen := map[string]int{}
 	for _, q := range split(t, Test) {
 		f := &faulter{randomFor(5, q.question.Question), schemas[q.question.DBID]}
-		for range 4 {
+		for range 16 {
 			before := q.plan.Query.SQL(Style{})
 			changed, name := f.inject(q.plan.Query)
 			seen[name]++
