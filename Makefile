@@ -16,14 +16,14 @@ test: lint        ## every part against its specification
 	$(GO) test -race $(RACE)
 
 # The packages that run goroutines.
-RACE = ./sqlexec/... ./data ./annotate/... ./eval/... ./train/...
+RACE = ./sqlexec ./data/... ./annotate ./eval ./train
 
 lint:             ## formatting and vet
 	@files=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && [ -z "$$files" ] || { echo "run gofmt -w on:" $$files; exit 1; }
 	$(GO) vet ./...
 
 bench:            ## kernels and end-to-end steps, on this machine
-	$(GO) test -run '^$$' -bench . -benchmem ./kernels/... ./engine/... ./sqlexec/... ./annotate/... ./train/...
+	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 peers: build      ## an exported model against Python safetensors and transformers, in a venv of its own
 	benchmarks/peers/run.sh
