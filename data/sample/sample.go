@@ -53,7 +53,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Seed:           1,
-		TrainDatabases: 220, TestDatabases: 36, NewWordsDatabases: 8,
+		TrainDatabases: 260, TestDatabases: 36, NewWordsDatabases: 8,
 		Questions: 24, DevQuestions: 4,
 		LargeEvery: 40, LargeRows: 20000,
 	}
