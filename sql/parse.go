@@ -20,6 +20,9 @@ const maxDepth = 1000
 // maxSources is SQLite's limit on the sources of one FROM clause.
 const maxSources = 64
 
+// maxOperands is SQLite's limit on the operands of one compound SELECT.
+const maxOperands = 500
+
 // ParseError says why a text is not one SELECT statement.
 type ParseError struct {
 	Offset    int // in bytes from the start of the text

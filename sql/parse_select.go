@@ -22,6 +22,9 @@ func (t *translator) block(s *ast.SelectStmt) *Node {
 	if with == nil && len(s.Ops) == 0 {
 		return first
 	}
+	if len(s.Ops) >= maxOperands {
+		t.fail(first.Start, "more than %d operands in a compound SELECT", maxOperands)
+	}
 	b := t.node(Compound, "", first.Start, first.End, first)
 	b.adoptFirst(with)
 	for i, op := range s.Ops {

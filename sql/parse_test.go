@@ -218,6 +218,7 @@ func TestParseErrors(t *testing.T) {
 		{"SELECT 1 FROM a ON a.b", "a JOIN clause is required before ON", 14},
 		{"SELECT RAISE(IGNORE)", "not allowed in a query", 7},
 		{"SELECT 1 FROM t" + strings.Repeat(", t", 64), "more than 64 tables", 9},
+		{"SELECT 1" + strings.Repeat(" UNION SELECT 1", 500), "more than 500 operands", 0},
 	} {
 		_, err := Parse(c.text)
 		var fault *ParseError
@@ -267,7 +268,7 @@ func TestParseHostile(t *testing.T) {
 	for _, text := range []string{
 		repeated("SELECT 1", ",1", ""),
 		repeated("SELECT 1 IN (1", ",1", ")"),
-		repeated("SELECT 1", " UNION SELECT 1", ""),
+		"SELECT 1" + strings.Repeat(" UNION SELECT 1", 499),
 		repeated("VALUES (1)", ",(1)", ""),
 		repeated("SELECT a AS b FROM t ORDER BY b", ",b", ""),
 		"SELECT " + strings.Repeat("(", 400) + "1" + strings.Repeat(")", 400),

@@ -191,8 +191,9 @@ static void fetch(session *s, sqlite3_stmt *stmt, bounds b, outcome *out) {
     const char *name = sqlite3_column_name(stmt, i);
     if (!name || !put_bytes(out, SQLITE_TEXT, name, (int32_t)strlen(name))) return out_of_memory(out);
   }
+  // The handler looks between instructions; a single long one is noticed here.
   int rc;
-  while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+  while ((rc = sqlite3_step(stmt)) == SQLITE_ROW && !must_stop(s)) {
     if (out->rows == b.rows) {
       out->truncated = 1;
       return;
@@ -205,7 +206,7 @@ static void fetch(session *s, sqlite3_stmt *stmt, bounds b, outcome *out) {
       return;
     }
   }
-  if (rc != SQLITE_DONE) engine_error(s, out);
+  if (rc != SQLITE_DONE || must_stop(s)) engine_error(s, out);
 }
 
 void session_run(session *s, const char *sql, int size, int trusted, bounds b, outcome *out) {
