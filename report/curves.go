@@ -202,10 +202,12 @@ func (a axis) step() float64 {
 	return 10 * power
 }
 
-// round widens the axis to ticks at both ends.
+// round widens the axis to ticks at both ends. Ends that differ in their last bits
+// only have no room for ticks between them.
 func (a *axis) round() {
-	if a.high <= a.low {
-		a.high = a.low + 1
+	size := max(math.Abs(a.low), math.Abs(a.high))
+	if a.high-a.low <= max(1e-9*size, 1e-300) {
+		a.high += max(1, 1e-6*size)
 	}
 	step := a.step()
 	a.low, a.high = math.Floor(a.low/step)*step, math.Ceil(a.high/step)*step

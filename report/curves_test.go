@@ -10,22 +10,36 @@ import (
 func TestAxis(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		low := rapid.Float64Range(-1e6, 1e6).Draw(t, "low")
-		a := axis{low, low + rapid.Float64Range(0, 1e6).Draw(t, "width")}
-		before := a
-		a.round()
-		if a.low > before.low || a.high < before.high || a.high <= a.low {
-			t.Fatalf("%v became %v", before, a)
-		}
-		ticks := a.ticks()
-		if len(ticks) < 2 || len(ticks) > 9 {
-			t.Fatalf("%d ticks on %v", len(ticks), a)
-		}
-		for i, tick := range ticks {
-			if !(tick.At >= 0 && tick.At <= 100) || i > 0 && tick.At <= ticks[i-1].At {
-				t.Fatalf("ticks %v on %v", ticks, a)
-			}
-		}
+		checkAxis(t, axis{low, low + rapid.Float64Range(0, 1e6).Draw(t, "width")})
 	})
+}
+
+// Two values next to each other, or as good as zero, still give an axis of a few
+// ticks.
+func TestNarrowAxis(t *testing.T) {
+	for _, low := range []float64{0, 0.7, -0.7, 1e6, -1e6, 1e20} {
+		checkAxis(t, axis{low, low})
+		checkAxis(t, axis{low, math.Nextafter(low, math.Inf(1))})
+		checkAxis(t, axis{low, low + 1e-9*math.Abs(low)})
+	}
+}
+
+func checkAxis(t rapid.TB, a axis) {
+	before := a
+	a.round()
+	rounding := a.step() / 1e6
+	if a.low > before.low+rounding || a.high < before.high-rounding || a.high <= a.low {
+		t.Fatalf("%v became %v", before, a)
+	}
+	ticks := a.ticks()
+	if len(ticks) < 2 || len(ticks) > 9 {
+		t.Fatalf("%d ticks on %v", len(ticks), a)
+	}
+	for i, tick := range ticks {
+		if !(tick.At >= 0 && tick.At <= 100) || i > 0 && tick.At <= ticks[i-1].At {
+			t.Fatalf("ticks %v on %v", ticks, a)
+		}
+	}
 }
 
 // Smoothing keeps the number of points in bounds, their order and their mean.
