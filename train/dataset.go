@@ -136,16 +136,16 @@ func encode(tuples []data.Tuple, layout *model.Layout, c Config) (*dataset, erro
 		if c.Loss.Severity && reference > 0 {
 			p.margin *= min(1, max(0.25, t.EditCost/reference))
 		}
+		if c.Loss.Contrast > 0 && t.RootClause {
+			whole := wholeQuery(layout, t.SQLRejected)
+			p.wrong, p.marks, p.faulty = whole.Tokens, whole.Marks, t.ClauseIndex
+		}
 		if len(q.prompt)+max(len(p.chosen), len(p.rejected), len(p.wrong)) > c.Train.MaxLength {
 			d.tooLong++
 			continue
 		}
 		if c.Loss.LanguageModel > 0 && q.correct == nil {
 			q.correct = wholeQuery(layout, t.SQLChosen).Tokens
-		}
-		if c.Loss.Contrast > 0 && t.RootClause {
-			whole := wholeQuery(layout, t.SQLRejected)
-			p.wrong, p.marks, p.faulty = whole.Tokens, whole.Marks, t.ClauseIndex
 		}
 		q.pairs = append(q.pairs, p)
 		d.pairs++
