@@ -68,7 +68,7 @@ func newFault(t *data.Tuple) (Fault, error) {
 	}
 	clauses := sql.Clauses(t.SQLRejected)
 	if len(clauses) != t.ClauseCount || t.ClauseIndex < 0 || t.ClauseIndex > t.ClauseCount {
-		return Fault{}, fmt.Errorf("tuple %s: clause_index %d of clause_count %d, but sql_rejected has %d top-level clauses: annotate with --granularity top",
+		return Fault{}, fmt.Errorf("tuple %s: clause_index %d of clause_count %d, but sql_rejected has %d outermost clauses: the tuple was not written for this query; annotate again",
 			t.ID, t.ClauseIndex, t.ClauseCount, len(clauses))
 	}
 	for _, c := range clauses {

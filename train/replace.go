@@ -1,41 +1,33 @@
 package train
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"caper/data"
 )
 
 // A run may be killed at any moment. So files and folders are made under a
-// temporary name beside their own, and removeLeftovers cleans up after a kill. All
-// such names start with a dot:
+// temporary name beside their own, and removeLeftovers cleans up after a kill. The
+// folders' names start with a dot:
 const (
 	temporary = ".tmp-" // .NAME.tmp-RANDOM: not complete, or on its way out
 	setAside  = ".old"  // .NAME.old: complete, about to be replaced
 )
 
-// replaceFile writes a file beside its place and renames it there.
+// replaceFile writes a file whole or not at all. What a kill leaves of it, PATH.tmp,
+// is overwritten when the run goes on.
 func replaceFile(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), temporaryPattern(path))
+	f, err := data.Create(path)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
+	defer f.Discard()
+	if _, err := f.Write(content); err != nil {
+		return err
 	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Chmod(f.Name(), 0o644)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return os.Rename(f.Name(), path)
+	return f.Commit()
 }
 
 // replaceFolder fills a temporary folder and puts it in path's place. A folder
