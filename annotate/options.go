@@ -28,7 +28,8 @@ type Options struct {
 	Injection, Counterfactual bool
 
 	// Granularity is Nested by default: of the three ways to a continuous margin
-	// that caper.md 1.3 names it is (a); DependencyEdges is (b), Severity is (c).
+	// that caper.md 1.3 names it is (a); DependencyEdges is (b), and (c), severity, is
+	// training's, since it is relative to all tuples that are trained on.
 	Granularity Granularity
 	// Propagation carries the penalty of v* to the clauses around it. Without it
 	// only the clause that holds v* yields a tuple and every margin is Alpha.
@@ -39,13 +40,6 @@ type Options struct {
 	// so raise its margin. It makes no tuples of its own: a clause that is only
 	// depended upon reads the same in both queries.
 	DependencyEdges bool
-	// Severity scales each margin by its edit cost over SeverityReference,
-	// clipped to [SeverityFloor, 1] (caper.md 1.4.6). The reference is a constant,
-	// by default the 75th percentile of the edit costs on Spider dev, and not
-	// that of the run: a tuple must not depend on which others are made with it.
-	Severity          bool
-	SeverityReference float64
-	SeverityFloor     float64
 
 	// Alpha is the penalty of v* and Sigma, in edges, the width of its Gaussian
 	// decay (caper.md 1.4.5).
@@ -76,20 +70,18 @@ type Options struct {
 // DefaultOptions returns the defaults of caper.md 1.4.
 func DefaultOptions() Options {
 	return Options{
-		Injection:         true,
-		Counterfactual:    true,
-		Granularity:       Nested,
-		Propagation:       true,
-		SeverityReference: 2,
-		SeverityFloor:     0.25,
-		Alpha:             1,
-		Sigma:             2,
-		MinReward:         0.05,
-		Inject:            4,
-		PerClause:         2,
-		Attempts:          24,
-		Workers:           runtime.GOMAXPROCS(0),
-		CacheBytes:        256 << 20,
+		Injection:      true,
+		Counterfactual: true,
+		Granularity:    Nested,
+		Propagation:    true,
+		Alpha:          1,
+		Sigma:          2,
+		MinReward:      0.05,
+		Inject:         4,
+		PerClause:      2,
+		Attempts:       24,
+		Workers:        runtime.GOMAXPROCS(0),
+		CacheBytes:     256 << 20,
 	}
 }
 
@@ -104,9 +96,6 @@ func (o Options) check() error {
 		return fmt.Errorf("annotate: sigma is %v; it must be positive", o.Sigma)
 	case !(o.MinReward >= 0 && o.MinReward < o.Alpha):
 		return fmt.Errorf("annotate: min reward is %v; it must lie in [0, alpha)", o.MinReward)
-	case o.Severity && !(o.SeverityReference > 0 && o.SeverityFloor > 0 && o.SeverityFloor <= 1):
-		return fmt.Errorf("annotate: severity reference %v and floor %v; the reference must be positive and the floor in (0, 1]",
-			o.SeverityReference, o.SeverityFloor)
 	case o.Inject < 0 || o.PerClause < 1 || o.Attempts < 1:
 		return fmt.Errorf("annotate: inject %d, per clause %d, attempts %d; they must be at least 0, 1 and 1",
 			o.Inject, o.PerClause, o.Attempts)

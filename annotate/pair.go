@@ -78,7 +78,7 @@ func (o Options) pairs(base data.Tuple, chosen, rejected *statement, f fault) []
 		t.Prefix, t.Chosen, t.Rejected = wrong.text[:u.start], text, wrong.text[u.start:u.end]
 		t.Clause, t.ClauseIndex = string(u.kind), u.top
 		t.RootClause = k == holder
-		tuples = append(tuples, preference{o.priced(t, rewards[k], wrong.canonicalOf(u.node), chosen.canonicalOf(node)), u.depth})
+		tuples = append(tuples, preference{priced(t, rewards[k], wrong.canonicalOf(u.node), chosen.canonicalOf(node)), u.depth})
 	}
 	return slices.DeleteFunc(tuples, func(t preference) bool { return t.Chosen == t.Rejected })
 }
@@ -93,15 +93,14 @@ func (o Options) missingPair(base data.Tuple, chosen, wrong *statement, root *sq
 	base.Chosen, base.Clause = text, string(root.ClauseKind())
 	base.ClauseIndex = wrong.topIndex(root.Start)
 	base.RootClause = true
-	return preference{o.priced(base, -o.Alpha, nil, chosen.canonicalOf(node)), depth}
+	return preference{priced(base, -o.Alpha, nil, chosen.canonicalOf(node)), depth}
 }
 
 // priced fills in the reward, the edit cost between the canonical clauses, and
-// the margin.
-func (o Options) priced(t data.Tuple, reward float64, wrong, right *sql.Node) data.Tuple {
+// the margin delta_k (caper.md 1.4.6): the correct unit's reward is 0, so it is -R_k.
+func priced(t data.Tuple, reward float64, wrong, right *sql.Node) data.Tuple {
 	cost, _ := sql.Distance(wrong, right)
-	t.Reward, t.EditCost = reward, float64(cost)
-	t.Margin = o.margin(reward, t.EditCost)
+	t.Reward, t.Margin, t.EditCost = reward, -reward, float64(cost)
 	return t
 }
 

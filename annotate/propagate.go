@@ -49,13 +49,3 @@ func (o Options) clauseRewards(s *statement, root *sql.Node, holder int) []float
 	}
 	return rewards
 }
-
-// margin turns a clause reward into delta_k (caper.md 1.4.6). The correct unit's
-// reward is 0, so delta_k = -R_k, times the severity where that is switched on.
-func (o Options) margin(reward, editCost float64) float64 {
-	delta := -reward
-	if o.Severity {
-		delta *= min(max(editCost/o.SeverityReference, o.SeverityFloor), 1)
-	}
-	return delta
-}

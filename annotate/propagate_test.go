@@ -132,8 +132,8 @@ func TestRewardProperties(t *testing.T) {
 			case !isAround && r != 0:
 				t.Fatalf("%q: a clause beside %s has reward %v", text, root.Kind, r)
 			}
-			if delta := o.margin(r, 1); delta < 0 || delta > o.Alpha {
-				t.Fatalf("margin %v lies outside [0, alpha]", delta)
+			if r > 0 || r < -o.Alpha {
+				t.Fatalf("reward %v lies outside [-alpha, 0]", r)
 			}
 		}
 		if root.Block() == s.tree && s.tree.Kind == sql.Select {
@@ -162,17 +162,6 @@ func TestDependencyEdges(t *testing.T) {
 	for k, want := range []float64{o.decay(1), o.decay(1), 0, -1} {
 		if math.Abs(rewards[k]-want) > 1e-12 {
 			t.Errorf("unit %d: reward %v, want %v", k, rewards[k], want)
-		}
-	}
-}
-
-// TestSeverity: the margin grows with the edit cost between the floor and 1.
-func TestSeverity(t *testing.T) {
-	o := DefaultOptions()
-	o.Severity, o.SeverityReference = true, 4
-	for cost, want := range map[float64]float64{0: .25, 1: .25, 2: .5, 3: .75, 4: 1, 9: 1} {
-		if got := o.margin(-1, cost); got != want {
-			t.Errorf("edit cost %v: margin %v, want %v", cost, got, want)
 		}
 	}
 }

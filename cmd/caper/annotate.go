@@ -28,7 +28,6 @@ type annotateCommand struct {
 	NoCounterfactual bool          `help:"No repairs of failing rollouts."`
 	NoPropagation    bool          `help:"Ablation: only the clause that holds the root cause, every margin alpha."`
 	DependencyEdges  bool          `help:"Carry penalties over dependencies between clauses too."`
-	Severity         bool          `help:"Scale margins by edit cost."`
 	Seed             uint64        `help:"Keys the draw of mutants, together with each rollout's content." default:"1"`
 	DB               []string      `help:"Only these databases." placeholder:"ID,..."`
 	NotDB            []string      `help:"All databases but these." name:"not-db" placeholder:"ID,..."`
@@ -84,7 +83,7 @@ func (c *annotateCommand) options() annotate.Options {
 	o.Inject = c.Inject
 	o.Injection, o.Counterfactual = !c.NoInjection, !c.NoCounterfactual
 	o.Propagation = !c.NoPropagation
-	o.DependencyEdges, o.Severity = c.DependencyEdges, c.Severity
+	o.DependencyEdges = c.DependencyEdges
 	o.Seed = c.Seed
 	if c.Workers > 0 {
 		o.Workers = c.Workers
