@@ -139,12 +139,14 @@ func (n *Node) add(child *Node) {
 }
 
 // tokenAt is the index of the first token that starts at or after offset.
-func (t *translator) tokenAt(offset int) int {
-	i, _ := slices.BinarySearchFunc(t.tokens, offset, func(tok token.Token, offset int) int {
+func tokenAt(tokens []token.Token, offset int) int {
+	i, _ := slices.BinarySearchFunc(tokens, offset, func(tok token.Token, offset int) int {
 		return cmp.Compare(tok.Pos, offset)
 	})
 	return i
 }
+
+func (t *translator) tokenAt(offset int) int { return tokenAt(t.tokens, offset) }
 
 // before is the start of the token that stands count tokens before offset: the
 // keyword in front of a clause's first part.
