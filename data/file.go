@@ -50,7 +50,7 @@ func (f *File) Write(p []byte) (int, error) {
 
 // WriteLine appends v as one line of JSON.
 func (f *File) WriteLine(v any) error {
-	text, err := marshal(v)
+	text, err := Marshal(v)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", f.path, err)
 	}

@@ -15,9 +15,9 @@ import (
 // survive reading and writing.
 type Extra map[string]json.RawMessage
 
-// marshal is JSON as the files hold it: without the escapes for HTML, which would
-// make every comparison in SQL unreadable.
-func marshal(v any) ([]byte, error) {
+// Marshal is JSON as files and people get it: without the escapes for HTML, which
+// would make every comparison in SQL unreadable.
+func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -29,7 +29,7 @@ func marshal(v any) ([]byte, error) {
 
 // marshalWithExtra writes the fields of v, a struct, then the extra ones by name.
 func marshalWithExtra(v any, extra Extra) ([]byte, error) {
-	line, err := marshal(v)
+	line, err := Marshal(v)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func marshalWithExtra(v any, extra Extra) ([]byte, error) {
 		if _, ok := known[name]; ok {
 			continue
 		}
-		key, err := marshal(name)
+		key, err := Marshal(name)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +55,7 @@ func marshalWithExtra(v any, extra Extra) ([]byte, error) {
 func unmarshalWithExtra(object []byte, v any) (Extra, error) {
 	var all Extra
 	if err := json.Unmarshal(object, &all); err != nil {
-		return nil, plainJSONError(err)
+		return nil, PlainJSONError(err)
 	}
 	target := reflect.ValueOf(v).Elem()
 	for name, index := range fields(target.Type()) {
@@ -65,7 +65,7 @@ func unmarshalWithExtra(object []byte, v any) (Extra, error) {
 		}
 		delete(all, name)
 		if err := json.Unmarshal(raw, target.Field(index).Addr().Interface()); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, plainJSONError(err))
+			return nil, fmt.Errorf("%s: %w", name, PlainJSONError(err))
 		}
 	}
 	if len(all) == 0 {
@@ -86,8 +86,20 @@ func fields(t reflect.Type) map[string]int {
 	return names
 }
 
-// plainJSONError says what is wrong without naming Go's types.
-func plainJSONError(err error) error {
+// isNull reports that a value is null, which encoding/json would read as an empty one.
+func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
+
+// readString reads a JSON string that may be empty but not null.
+func readString(raw json.RawMessage) (text string, err error) {
+	if isNull(raw) {
+		return "", errors.New("want string, have null")
+	}
+	err = json.Unmarshal(raw, &text)
+	return text, PlainJSONError(err)
+}
+
+// PlainJSONError says what is wrong without naming Go's types; nil stays nil.
+func PlainJSONError(err error) error {
 	var kind *json.UnmarshalTypeError
 	var syntax *json.SyntaxError
 	switch {

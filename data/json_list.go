@@ -37,7 +37,7 @@ func readJSONList(path string) iter.Seq2[item, error] {
 			if err == io.EOF {
 				err = errors.New("the file ends before the list does")
 			}
-			yield(item{}, item{path: path, offset: dec.InputOffset()}.errorf("%w", plainJSONError(err)))
+			yield(item{}, item{path: path, offset: dec.InputOffset()}.errorf("%w", PlainJSONError(err)))
 		}
 		open, err := dec.Token()
 		if err == nil && open != json.Delim('[') {

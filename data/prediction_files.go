@@ -170,7 +170,7 @@ func readBirdFile(path string) (map[int]string, error) {
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(strings.TrimPrefix(string(text), "\ufeff")), &object); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, plainJSONError(err))
+		return nil, fmt.Errorf("%s: %w", path, PlainJSONError(err))
 	}
 	predictions := make(map[int]string, len(object))
 	for key, value := range object {
@@ -178,11 +178,9 @@ func readBirdFile(path string) (map[int]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: key %q: want the index of a question", path, key)
 		}
-		var query string
-		if err := json.Unmarshal(value, &query); err != nil {
-			return nil, fmt.Errorf("%s: key %s: %w", path, key, plainJSONError(err))
+		if predictions[index], err = readString(value); err != nil {
+			return nil, fmt.Errorf("%s: key %s: %w", path, key, err)
 		}
-		predictions[index] = query
 	}
 	return predictions, nil
 }
@@ -238,7 +236,8 @@ func (m *predictionMap) rollouts(questions *splitQuestions) ([]Rollout, error) {
 	for _, system := range slices.Sorted(maps.Keys(m.Preds)) {
 		pred := m.Preds[system]
 		r := Rollout{DBID: m.DBID, Question: m.Question, Evidence: m.Evidence, Gold: m.Gold, Source: system}
-		if err := json.Unmarshal(pred["sql"], &r.SQL); err != nil {
+		var err error
+		if r.SQL, err = readString(pred["sql"]); err != nil {
 			return nil, fmt.Errorf("preds: %s: sql: missing or not a string", system)
 		}
 		delete(pred, "sql")

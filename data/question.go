@@ -83,7 +83,7 @@ func (f *questionFields) question() (Question, error) {
 	}
 	if q.Gold == "" && len(f.LowerSQL) > 0 && f.LowerSQL[0] == '"' {
 		if err := json.Unmarshal(f.LowerSQL, &q.Gold); err != nil {
-			return q, fmt.Errorf("sql: %w", plainJSONError(err))
+			return q, fmt.Errorf("sql: %w", PlainJSONError(err))
 		}
 	}
 	switch {

@@ -33,7 +33,7 @@ func (q QuestionID) MarshalJSON() ([]byte, error) {
 	case q.IsZero():
 		return []byte("null"), nil
 	case q.quoted:
-		return marshal(q.text)
+		return Marshal(q.text)
 	}
 	return []byte(q.text), nil
 }

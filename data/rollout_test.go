@@ -64,7 +64,7 @@ func TestLinesAreStable(t *testing.T) {
 	if err := json.Unmarshal([]byte(line), &r); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := marshal(r); err != nil || string(text) != strings.Replace(line, "[1, 2]", "[1,2]", 1) {
+	if text, err := Marshal(r); err != nil || string(text) != strings.Replace(line, "[1, 2]", "[1,2]", 1) {
 		t.Errorf("%s\n%s %v", line, text, err)
 	}
 }
@@ -119,6 +119,7 @@ func TestBrokenPredictionFiles(t *testing.T) {
 		"type.jsonl":     {"{\"question_id\": 0, \"sql\": 5}\n", "type.jsonl:1: sql: want string, have number"},
 		"sample.jsonl":   {"{\"question_id\": 0, \"sql\": \"\", \"sample\": \"x\"}\n", "sample.jsonl:1: sample: want int, have string"},
 		"nosql.jsonl":    {"{\"question_id\": 0, \"SQL\": \"SELECT 1\"}\n", "nosql.jsonl:1: sql: missing"},
+		"nullsql.jsonl":  {"{\"question_id\": 0, \"sql\": \"\"}\n{\"question_id\": 0, \"sql\": null}\n", "nullsql.jsonl:2: sql: missing or null; write \"sql\": \"\""},
 		"noid.jsonl":     {"{\"sql\": \"SELECT 1\"}\n", "noid.jsonl:1: question_id: missing"},
 		"badid.jsonl":    {"{\"question_id\": [1], \"sql\": \"SELECT 1\"}\n", "badid.jsonl:1: question_id: want a number or a string"},
 		"otherid.jsonl":  {"{\"question_id\": 99, \"sql\": \"SELECT 1\"}\n", "otherid.jsonl:1: question_id: 99 is not in split dev"},
@@ -129,6 +130,8 @@ func TestBrokenPredictionFiles(t *testing.T) {
 		"range.json":     {"{\"7\": \"SELECT 1\"}", "key 7: question 7: split dev has 2 questions"},
 		"database.json":  {"{\"0\": \"SELECT 1\\t----- bird -----\\tpark\"}", "key 0: db_id: \"park\""},
 		"nopred.jsonl":   {"{\"idx\": 0, \"preds\": {\"a\": {}}}\n", "nopred.jsonl:1: preds: a: sql: missing"},
+		"nullpred.jsonl": {"{\"idx\": 0, \"preds\": {\"a\": {\"sql\": null}}}\n", "nullpred.jsonl:1: preds: a: sql: missing or not a string"},
+		"null.json":      {"{\"0\": \"SELECT 1\", \"1\": null}", "key 1: want string, have null"},
 		"noindex.jsonl":  {"{\"preds\": {}}\n", "noindex.jsonl:1: idx: missing"},
 		"overflow.jsonl": {"{\"idx\": 8, \"preds\": {}}\n", "overflow.jsonl:1: question 8"},
 	} {

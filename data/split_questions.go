@@ -57,8 +57,8 @@ func (s *splitQuestions) find(r *Rollout) (Question, error) {
 // complete checks a rollout of our own format and fills in what it leaves out.
 func (s *splitQuestions) complete(r *Rollout, object []byte) error {
 	switch {
-	case r.SQL == "" && !hasField(object, "sql"):
-		return errors.New("sql: missing")
+	case r.SQL == "" && !hasValue(object, "sql"):
+		return errors.New(`sql: missing or null; write "sql": "" for a candidate without a query`)
 	case r.QuestionID.IsZero():
 		return errors.New("question_id: missing")
 	case s == nil && r.DBID == "":
@@ -73,9 +73,10 @@ func (s *splitQuestions) complete(r *Rollout, object []byte) error {
 	return r.answers(q)
 }
 
-func hasField(object []byte, name string) bool {
+// hasValue tells an empty value from one that is missing or null.
+func hasValue(object []byte, name string) bool {
 	var all Extra
-	return json.Unmarshal(object, &all) == nil && all[name] != nil
+	return json.Unmarshal(object, &all) == nil && all[name] != nil && !isNull(all[name])
 }
 
 // answers fills in what the rollout leaves out from the question that it answers.

@@ -114,7 +114,7 @@ func TestABrokenTupleIsNeitherReadNorWritten(t *testing.T) {
 	if files, _ := os.ReadDir(dir); len(files) != 0 {
 		t.Errorf("left behind: %v", files)
 	}
-	line, _ := marshal(good)
+	line, _ := Marshal(good)
 	write(t, dir, "tuples.jsonl", string(line)+"\n"+strings.Replace(string(line), `"margin":1`, `"margin":0`, 1)+"\n")
 	tuples, err := collect(ReadTuples(path))
 	if len(tuples) != 1 || err == nil || !strings.Contains(err.Error(), "tuples.jsonl:2: margin: 0") {

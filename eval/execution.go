@@ -2,7 +2,6 @@ package eval
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"iter"
@@ -45,7 +44,7 @@ func (j Judged) Line() data.Rollout {
 	for field, value := range map[string]string{
 		"verdict": string(j.Verdict), "message": j.Message, "strict_verdict": string(j.Strict),
 	} {
-		text, _ := json.Marshal(value) // a string always marshals
+		text, _ := data.Marshal(value) // a string always marshals
 		r.Extra[field] = text
 	}
 	return r

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"caper/data"
 )
 
 // state is what a run needs, beside weights and optimiser moments, to go on as if
@@ -52,7 +54,7 @@ func writeCheckpoint(out string, s state, keep int, write func(dir string) error
 		if err := write(dir); err != nil {
 			return err
 		}
-		text, err := json.MarshalIndent(s, "", "  ")
+		text, err := data.Marshal(s)
 		if err != nil {
 			return err
 		}
@@ -109,7 +111,7 @@ func lastCheckpoint(out string) (string, state, error) {
 	}
 	var s state
 	if err := json.Unmarshal(text, &s); err != nil {
-		return "", state{}, fmt.Errorf("%s: %w; remove its folder to go on from an older checkpoint", path, err)
+		return "", state{}, fmt.Errorf("%s: %w; remove its folder to go on from an older checkpoint", path, data.PlainJSONError(err))
 	}
 	return dir, s, nil
 }

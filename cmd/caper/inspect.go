@@ -1,15 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"text/tabwriter"
-
-	"maps"
 
 	"caper/data"
 	"caper/model/safetensors"
@@ -110,7 +108,7 @@ func inspectTuples(out io.Writer, path string, examples int) error {
 
 func showTuple(out io.Writer, t data.Tuple) {
 	show := func(text string) string {
-		quoted, _ := json.Marshal(text) // a string always marshals
+		quoted, _ := data.Marshal(text) // a string always marshals
 		return string(quoted)
 	}
 	fmt.Fprintf(out, "%s  %s %s  %s\n  prefix    %s\n  chosen    %s\n  rejected  %s   root %s %s\n  clause %d of %d (%s), margin %.3f, %s\n\n",

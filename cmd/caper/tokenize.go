@@ -38,7 +38,7 @@ func (c *tokenizeCommand) Run(ctx context.Context) error {
 			}
 			for _, id := range ids {
 				if id < 0 || int(id) >= k.Size() {
-					return fmt.Errorf("field \"ids\": %d: the tokenizer's ids end at %d", id, k.Size()-1)
+					return fmt.Errorf("field \"ids\": %d: the tokenizer's ids end at %d: decode with the tokenizer that made them", id, k.Size()-1)
 				}
 			}
 			return setField(line, "text", k.Decode(ids, false))
@@ -81,7 +81,7 @@ func mapLines(ctx context.Context, in, out string, change func(map[string]json.R
 		}
 		var line map[string]json.RawMessage
 		if err := json.Unmarshal(text, &line); err != nil {
-			return fmt.Errorf("%s:%d: want a JSON object: %w", in, n, err)
+			return fmt.Errorf("%s:%d: want a JSON object: %w", in, n, data.PlainJSONError(err))
 		}
 		if err := change(line); err != nil {
 			return fmt.Errorf("%s:%d: %w", in, n, err)
@@ -95,19 +95,16 @@ func mapLines(ctx context.Context, in, out string, change func(map[string]json.R
 func field(line map[string]json.RawMessage, key string, into any) error {
 	raw, ok := line[key]
 	if !ok {
-		return fmt.Errorf("field %q is missing", key)
+		return fmt.Errorf("field %q is missing: every line needs it", key)
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
-		return fmt.Errorf("field %q: %w", key, err)
+		return fmt.Errorf("field %q: %w", key, data.PlainJSONError(err))
 	}
 	return nil
 }
 
 func setField(line map[string]json.RawMessage, key string, value any) error {
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
-	err := e.Encode(value)
-	line[key] = text.Bytes()
+	text, err := data.Marshal(value)
+	line[key] = text
 	return err
 }
