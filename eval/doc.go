@@ -9,4 +9,5 @@
 //	result := eval.Localize(faults, scores, eval.FitBaselines(training), eval.LocalizeOptions{})
 //
 // Execution accuracy: does a candidate query give the gold result (execution.go)?
+// The score of a whole candidate, from those of its clauses, is query_score.go.
 package eval

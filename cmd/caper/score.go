@@ -4,29 +4,30 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"os"
 
 	"caper/data"
+	"caper/eval"
 	"caper/model"
 	"caper/sql"
 )
 
 type scoreCommand struct {
-	Model   string `help:"Reward model folder." required:"" type:"path"`
-	In      string `help:"Candidate file." required:"" type:"path"`
-	Out     string `help:"The candidates with clauses, end_score and score." required:"" type:"path"`
-	Bench   string `help:"Benchmark folder, for lines without a prompt." type:"path"`
-	Format  string `help:"auto, spider, bird or synsql." default:"auto" enum:"auto,spider,bird,synsql"`
-	Split   string `help:"Split of the benchmark." default:"dev"`
-	Threads int    `help:"0: one per core." default:"0"`
+	Model     string `help:"Reward model folder." required:"" type:"path"`
+	In        string `help:"Candidate file." required:"" type:"path"`
+	Out       string `help:"The candidates with clauses, end_score and score." required:"" type:"path"`
+	Bench     string `help:"Benchmark folder, for lines without a prompt." type:"path"`
+	Format    string `help:"auto, spider, bird or synsql." default:"auto" enum:"auto,spider,bird,synsql"`
+	Split     string `help:"Split of the benchmark." default:"dev"`
+	Aggregate string `help:"How a query's score is made of its clauses': mean, min, last or sum." default:"mean" enum:"mean,min,last,sum"`
+	Threads   int    `help:"0: one per core." default:"0"`
 }
 
 func (c *scoreCommand) Help() string {
 	return `Example:
   caper score --model runs/tiny/model --bench spider --in rollouts.jsonl --out scores.jsonl
 
-The score of a query is the mean of log sigmoid of its clauses' scores.`
+The score of a query is the mean (--aggregate) of log sigmoid of its clauses' scores: the higher the better.`
 }
 
 // scoredClause is a clause of a scored candidate: its byte span and score.
@@ -62,7 +63,7 @@ func (c *scoreCommand) Run(ctx context.Context) error {
 		if len(group) == 0 {
 			return nil
 		}
-		err := writeScores(scorer, prompt, group, w)
+		err := c.writeScores(scorer, prompt, group, w)
 		count += len(group)
 		group = group[:0]
 		return err
@@ -101,7 +102,7 @@ func promptOf(r data.Rollout, bench *data.Benchmark) (string, error) {
 	if raw, ok := r.Extra["prompt"]; ok {
 		var prompt string
 		if err := json.Unmarshal(raw, &prompt); err != nil {
-			return "", fmt.Errorf("field \"prompt\": %w", err)
+			return "", fmt.Errorf("field \"prompt\": %w", data.PlainJSONError(err))
 		}
 		return prompt, nil
 	}
@@ -113,14 +114,14 @@ func promptOf(r data.Rollout, bench *data.Benchmark) (string, error) {
 	})
 }
 
-func writeScores(scorer *model.Scorer, prompt string, group []data.Rollout, w *data.File) error {
+func (c *scoreCommand) writeScores(scorer *model.Scorer, prompt string, group []data.Rollout, w *data.File) error {
 	request := model.Request{Prompt: prompt}
 	spans := make([][]sql.Clause, len(group))
 	for i, r := range group {
 		spans[i] = sql.Clauses(r.SQL)
 		var units []string
-		for _, c := range spans[i] {
-			units = append(units, r.SQL[c.Start:c.End])
+		for _, span := range spans[i] {
+			units = append(units, r.SQL[span.Start:span.End])
 		}
 		request.Queries = append(request.Queries, units)
 	}
@@ -130,16 +131,12 @@ func writeScores(scorer *model.Scorer, prompt string, group []data.Rollout, w *d
 			r.Extra = data.Extra{}
 		}
 		clauses := make([]scoredClause, len(spans[i]))
-		total := 0.0
-		for k, c := range spans[i] {
-			clauses[k] = scoredClause{c.Kind, c.Start, c.End, scores.Clauses[k]}
-			total += logSigmoid(scores.Clauses[k])
+		for k, span := range spans[i] {
+			clauses[k] = scoredClause{span.Kind, span.Start, span.End, scores.Clauses[k]}
 		}
-		if len(clauses) > 0 {
-			total /= float64(len(clauses))
-		}
+		total := eval.QueryScore(scores, eval.Aggregate(c.Aggregate))
 		for key, value := range map[string]any{"clauses": clauses, "end_score": scores.End, "score": total} {
-			raw, err := json.Marshal(value)
+			raw, err := data.Marshal(value)
 			if err != nil {
 				return err
 			}
@@ -151,6 +148,3 @@ func writeScores(scorer *model.Scorer, prompt string, group []data.Rollout, w *d
 	}
 	return nil
 }
-
-// logSigmoid is log(1 / (1 + exp(-x))) without overflow.
-func logSigmoid(x float64) float64 { return math.Min(x, 0) - math.Log1p(math.Exp(-math.Abs(x))) }
