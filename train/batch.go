@@ -21,6 +21,7 @@ type microBatch struct {
 	shares        []float64
 
 	sequences [][]int32
+	first     []int // sequence of each question, and where the last one's end
 }
 
 // comparison is one preference between two scores, given by their index in rows.
@@ -33,25 +34,27 @@ type comparison struct {
 
 // pack lays questions out as one forest, reusing the memory of the last one.
 func (b *microBatch) pack(questions []*question, loss Loss) {
-	b.sequences = b.sequences[:0]
+	b.sequences, b.first = b.sequences[:0], append(b.first[:0], 0)
 	for _, q := range questions {
 		for _, tokens := range q.continuations() {
 			b.sequences = append(b.sequences, slices.Concat(q.prompt, tokens))
 		}
+		b.first = append(b.first, len(b.sequences))
 	}
 	b.tree.Reset()
 	paths := b.tree.Pack(b.sequences)
 	b.unpacked = 0
 	b.rows, b.comparisons = b.rows[:0], b.comparisons[:0]
 	b.next, b.targets, b.shares = b.next[:0], b.targets[:0], b.shares[:0]
-	b.compareTuples(questions, paths)
-	for _, q := range questions {
-		n := len(q.continuations())
-		b.compareParts(q, paths[:n], loss)
+	for i, q := range questions {
+		b.compareTuples(q, paths[b.first[i]:])
+	}
+	for i, q := range questions {
+		from, to := b.first[i], b.first[i+1]
+		b.compareParts(q, paths[from:to], loss)
 		if loss.LanguageModel > 0 {
-			b.predict(q, paths[:n], b.sequences[len(b.sequences)-len(paths):])
+			b.predict(q, paths[from:to], b.sequences[from:to])
 		}
-		paths = paths[n:]
 	}
 }
 
@@ -74,15 +77,13 @@ func (q *question) continuations() [][]int32 {
 	return all
 }
 
-// compareTuples compares the scores at the ends of the two clauses of each tuple.
-func (b *microBatch) compareTuples(questions []*question, paths [][]int32) {
-	for _, q := range questions {
-		for i, p := range q.pairs {
-			chosen, rejected := paths[2*i], paths[2*i+1]
-			b.unpacked += len(chosen) + len(rejected)
-			b.compare(chosen[len(chosen)-1], rejected[len(rejected)-1], comparison{margin: p.margin, weight: 1, isTuple: true})
-		}
-		paths = paths[len(q.continuations()):]
+// compareTuples compares the scores at the ends of the two clauses of each tuple of a
+// question.
+func (b *microBatch) compareTuples(q *question, paths [][]int32) {
+	for i, p := range q.pairs {
+		chosen, rejected := paths[2*i], paths[2*i+1]
+		b.unpacked += len(chosen) + len(rejected)
+		b.compare(chosen[len(chosen)-1], rejected[len(rejected)-1], comparison{margin: p.margin, weight: 1, isTuple: true})
 	}
 }
 
