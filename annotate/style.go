@@ -67,7 +67,7 @@ func (l lexeme) isWord() bool {
 
 // style is how a query is written. New tokens take it over, so that a changed
 // clause cannot be told from an unchanged one by its looks: a reward model would
-// learn the looks (spec/feasibility.md, "Leaks").
+// learn the looks.
 type style struct {
 	lowerKeywords, lowerNames bool
 	upperFunctions            bool

@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// Rollout is one candidate query for one question (design: "rollouts").
+// Rollout is one candidate query for one question (docs/formats.md).
 type Rollout struct {
 	Dataset    string     `json:"dataset"`
 	QuestionID QuestionID `json:"question_id"`

@@ -1,7 +1,7 @@
 package data
 
-// Tuple is one clause-level preference (design: "tuples"). A file of them loads
-// in TRL's reward trainer as it is: prompt, chosen, rejected, margin.
+// Tuple is one clause-level preference (docs/formats.md). A file of them loads in
+// TRL's reward trainer as it is: prompt, chosen, rejected, margin.
 type Tuple struct {
 	ID         string     `json:"id"`
 	Dataset    string     `json:"dataset"`

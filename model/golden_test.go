@@ -13,7 +13,7 @@ import (
 )
 
 // tolerance says how far a device may be from the reference numbers, which come from
-// Hugging Face's implementation (shared/data/golden/README.md).
+// Hugging Face's implementation (the folder golden that README.md names).
 type tolerance struct {
 	logits, logProb, score, loss float64 // absolute
 	gradient                     float64 // L2 of the difference over L2, per tensor

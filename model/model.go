@@ -49,8 +49,9 @@ type Model struct {
 	tokenizerConfig []byte
 }
 
-// New returns a model with random weights (qwen35.md 3.7), which depend on seed and
-// on the parameters' names alone.
+// New returns a model with random weights, distributed as transformers does it
+// (models/qwen3_5, _init_weights). They depend on seed and on the parameters' names
+// alone.
 func New(c Config, dev engine.Device, seed uint64) (*Model, error) {
 	if err := c.Text.Validate(); err != nil {
 		return nil, fmt.Errorf("model configuration: %w", err)

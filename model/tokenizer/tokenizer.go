@@ -2,7 +2,8 @@
 // models. It reads and writes Hugging Face tokenizer.json files, gives the ids
 // that the tokenizers library gives, and can train a small vocabulary.
 //
-// Text becomes ids in five steps (qwen35.md 6.1), one file each:
+// Text becomes ids in five steps, those that a Qwen tokenizer.json prescribes, one
+// file each:
 //
 //  1. added tokens such as <|im_end|> are cut out of the raw text (added.go);
 //  2. what lies between is brought to Unicode normal form C (normalize.go);
