@@ -17,7 +17,14 @@ import (
 // child more, its last. What is added is v*.
 var additions = map[sql.Kind][]operator{
 	sql.Projection: {{"select.added_item", addItem}},
-	sql.Where:      {{"where.added_conjunct", addConjunct}},
+	sql.From:       {{"from.added_join", addJoin}},
+	sql.Where: {
+		{"where.added_conjunct", addConjunct},
+		{"where.added_list_item", addListItem},
+	},
+	sql.GroupBy: {{"group_by.added_key", addKey}},
+	sql.OrderBy: {{"order_by.added_key", addOrderKey}},
+	sql.Limit:   {{"limit.added_offset", addOffset}},
 	sql.Select: {
 		{"where.added", addWhere},
 		{"group_by.added", addGroupBy},
@@ -43,10 +50,7 @@ func addItem(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
 		items = append(items, countRows())
 	}
 	for _, expr := range items {
-		isThere := slices.ContainsFunc(n.Children, func(item *sql.Node) bool {
-			return item.Children[0].Kind == expr.Kind && sameName(item.Children[0].Value, expr.Value)
-		})
-		if !isThere {
+		if !has(n, expr) {
 			propose(n, with(n, branch(sql.Item, "", expr)))
 		}
 	}
@@ -68,6 +72,23 @@ func addConjunct(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
 	}
 }
 
+// addListItem puts another value of the compared column into an IN list.
+func addListItem(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
+	if n.Kind != sql.List || len(n.Children) == 0 || n.Parent.Kind != sql.In {
+		return
+	}
+	column, last := n.Parent.Children[0], n.Children[len(n.Children)-1]
+	if column.Kind != sql.Column || last.Kind != sql.Number && !q.isText(last) {
+		return
+	}
+	for _, value := range q.domain(column) {
+		isThere := slices.ContainsFunc(n.Children, func(c *sql.Node) bool { return c.Value == value })
+		if _, err := strconv.ParseFloat(value, 64); !isThere && (err == nil || last.Kind != sql.Number) {
+			propose(n, with(n, relabelled(last, value)))
+		}
+	}
+}
+
 func addWhere(q *query, block *sql.Node, propose func(old, new *sql.Node)) {
 	if block.Child(sql.Where) != nil {
 		return
@@ -84,6 +105,28 @@ func addGroupBy(q *query, block *sql.Node, propose func(old, new *sql.Node)) {
 	for _, c := range q.columnsIn(block) {
 		propose(block, branch(sql.GroupBy, "", c.Node))
 	}
+}
+
+// addKey groups by one more column.
+func addKey(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
+	if n.Kind != sql.GroupBy {
+		return
+	}
+	for _, c := range q.columnsIn(n.Parent) {
+		if !has(n, c.Node) {
+			propose(n, with(n, c.Clone()))
+		}
+	}
+}
+
+// has reports that a list holds a column of the same name.
+func has(list, column *sql.Node) bool {
+	return slices.ContainsFunc(list.Children, func(c *sql.Node) bool {
+		if c.Kind == sql.OrderTerm || c.Kind == sql.Item {
+			c = c.Children[0]
+		}
+		return c.Kind == column.Kind && sameName(c.Value, column.Value)
+	})
 }
 
 // addHaving keeps the groups of more than a few rows.
@@ -112,12 +155,34 @@ func addOrderBy(q *query, block *sql.Node, propose func(old, new *sql.Node)) {
 	}
 }
 
+// addOrderKey sorts by one more column, where a query sorts.
+func addOrderKey(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
+	if n.Kind != sql.OrderBy || !n.IsClause() || n.Parent.Kind != sql.Select {
+		return
+	}
+	for _, c := range q.columnsIn(n.Parent) {
+		if !has(n, c.Node) {
+			propose(n, with(n, branch(sql.OrderTerm, "ASC", c.Clone())))
+		}
+	}
+}
+
 func addLimit(_ *query, block *sql.Node, propose func(old, new *sql.Node)) {
 	if block.Child(sql.Limit) != nil || isOperand(block) {
 		return
 	}
 	for _, count := range []string{"1", "3", "5", "10"} {
 		propose(block, branch(sql.Limit, "", &sql.Node{Kind: sql.Number, Value: count}))
+	}
+}
+
+// addOffset passes over the first rows.
+func addOffset(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
+	if n.Kind != sql.Limit || n.Child(sql.Offset) != nil {
+		return
+	}
+	for _, rows := range []string{"1", "2"} {
+		propose(n, with(n, branch(sql.Offset, "", &sql.Node{Kind: sql.Number, Value: rows})))
 	}
 }
 
@@ -137,73 +202,6 @@ func addSetOperator(q *query, block *sql.Node, propose func(old, new *sql.Node))
 			propose(block, branch(sql.SetOp, name, other.Clone()))
 		}
 	}
-}
-
-// added writes the query with one more clause in its block. White space between
-// clauses is repeated; at the end of a block it belongs to the new clause, as it
-// does where the last clause is missing, so that both queries share the prefix.
-func (q *query) added(block, clause *sql.Node, g Granularity, f fault) (*statement, fault, bool) {
-	i := placeOf(clause.ClauseKind(), block)
-	offset := block.Children[i-1].End
-	next := nextClause(block, i)
-	gap := " "
-	switch {
-	case next != nil:
-		gap = q.text[offset:next.Start]
-	case i > 1: // as ahead of the last clause
-		gap = q.text[block.Children[i-2].End:block.Children[i-1].Start]
-	}
-	endsQuery := next == nil && block.Parent == nil
-	if strings.Trim(gap, spaces) != "" || endsQuery && strings.Trim(q.text[offset:], spaces+";") != "" {
-		return nil, f, false // a comment stands there
-	}
-	text := join(q.style.dress(lexemes(sql.Render(clause))))
-	mutant, ok := parse(q.text[:offset]+gap+text+q.text[offset:], q.schema, g)
-	if !ok {
-		return nil, f, false
-	}
-	start := offset + len(gap)
-	sql.Walk(mutant.tree, func(n *sql.Node) bool {
-		if n.IsClause() && n.Start == start && readsAs(n, clause) {
-			f.root = n
-		}
-		return f.root == nil
-	})
-	if next == nil {
-		mutant.move(start, offset)
-	}
-	return mutant, f, f.root != nil
-}
-
-// move shifts the border between two units to an offset in the white space ahead
-// of it.
-func (s *statement) move(border, offset int) {
-	for i := range s.units {
-		if s.units[i].start == border {
-			s.units[i].start = offset
-		}
-		if s.units[i].end == border {
-			s.units[i].end = offset
-		}
-	}
-}
-
-// placeOf is the index among a block's children at which a clause would stand.
-func placeOf(kind sql.ClauseKind, block *sql.Node) int {
-	i := slices.IndexFunc(block.Children, func(c *sql.Node) bool { return c.IsClause() && c.ClauseKind().Rank() > kind.Rank() })
-	if i < 0 {
-		return len(block.Children)
-	}
-	return i
-}
-
-// nextClause is child i of a block or, behind its last, the set operation that
-// follows; nil at the end.
-func nextClause(block *sql.Node, i int) *sql.Node {
-	if i == len(block.Children) && isOperand(block) {
-		i, block = block.Index()+1, block.Parent
-	}
-	return at(block.Children, i)
 }
 
 // isOperand reports that a block is the first operand of a set operation, which

@@ -1,9 +1,7 @@
 package annotate
 
 import (
-	"strconv"
 	"strings"
-	"time"
 
 	"caper/sql"
 )
@@ -19,14 +17,20 @@ var comparisonSwaps = map[string][]string{
 var swapComparison = swaps(comparisonSwaps)
 
 // changeComparison exchanges a comparison for its negation, its strict or
-// reflexive form, or its mirror image, and toggles NOT before IN, LIKE and
-// EXISTS.
+// reflexive form, or its mirror image, and toggles NOT before IN, LIKE, BETWEEN
+// and EXISTS, and in IS.
 func changeComparison(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
 	switch n.Kind {
 	case sql.Compare, sql.NullTest:
 		swapComparison(q, n, propose)
 	case sql.In, sql.Like, sql.Between:
 		propose(n, relabelled(n, negated(n.Value)))
+	case sql.Is:
+		if rest, ok := strings.CutPrefix(n.Value, "IS NOT"); ok {
+			propose(n, relabelled(n, "IS"+rest))
+		} else {
+			propose(n, relabelled(n, "IS NOT"+strings.TrimPrefix(n.Value, "IS")))
+		}
 	case sql.Not:
 		if n.Children[0].Kind == sql.Exists {
 			propose(n, n.Children[0])
@@ -82,13 +86,38 @@ func swapConnective(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
 	propose(old, c)
 }
 
-// dropConjunct leaves out one operand of AND or OR. With two operands the other
-// one takes the place of the connective, and their parent is what changes.
-func dropConjunct(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
+// dropConjunct leaves out one operand of AND or OR that looks at no block
+// around its own.
+func dropConjunct(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
+	q.dropOperands(n, false, propose)
+}
+
+// dropCorrelation leaves out a condition that ties a sub-query to the block
+// around it.
+func dropCorrelation(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
+	q.dropOperands(n, true, propose)
+	if n.Kind == sql.Where && q.isSoleCorrelation(n) {
+		propose(n, nil)
+	}
+}
+
+// isSoleCorrelation reports that a WHERE clause is one correlated condition.
+func (q *query) isSoleCorrelation(where *sql.Node) bool {
+	condition := where.Children[0]
+	return condition.Kind != sql.And && condition.Kind != sql.Or && q.isCorrelated(condition)
+}
+
+// dropOperands leaves out each operand of AND or OR that is correlated or is
+// not. With two operands the other one takes the place of the connective, and
+// their parent is what changes.
+func (q *query) dropOperands(n *sql.Node, correlated bool, propose func(old, new *sql.Node)) {
 	if n.Kind != sql.And && n.Kind != sql.Or {
 		return
 	}
 	for i := range min(len(n.Children), maxChoices) {
+		if q.isCorrelated(n.Children[i]) != correlated {
+			continue
+		}
 		if len(n.Children) > 2 {
 			propose(n, without(n, i))
 			continue
@@ -100,119 +129,40 @@ func dropConjunct(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
 	}
 }
 
-// changeLiteral changes a number by one, tenfold or in sign, a date by a day, a
-// month or a year, and a number or string to another value of the column that it
-// is compared with.
-func changeLiteral(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
-	if n.Parent == nil || n.Parent.Kind == sql.Between && n.Index() > 0 {
-		return // shiftBound's
-	}
-	isText := n.Kind == sql.String || q.scopes.Binding(n).Meaning == sql.MeansString
-	if !isText && n.Kind != sql.Number {
+// isCorrelated reports that a condition reads a source from outside the block it
+// stands in.
+func (q *query) isCorrelated(condition *sql.Node) bool {
+	block, found := condition.Block(), false
+	sql.Walk(condition, func(n *sql.Node) bool {
+		source := q.scopes.Binding(n).Source
+		found = found || n.Kind == sql.Column && source != nil && !isWithin(source.Node, block)
+		return !found
+	})
+	return found
+}
+
+// dropListItem leaves out one of several values of an IN list.
+func dropListItem(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
+	if n.Kind != sql.List || len(n.Children) < 2 {
 		return
 	}
-	seen := map[string]bool{n.Value: true}
-	try := func(values []string) {
-		for _, value := range values {
-			if !seen[value] {
-				seen[value] = true
-				propose(n, relabelled(n, value))
-			}
-		}
+	for i := range min(len(n.Children), maxChoices) {
+		propose(n, without(n, i))
 	}
-	try(neighbours(n))
-	if n.Kind == sql.Number && n.Parent.Kind == sql.Compare && strings.Trim(n.Value, "0.") != "" {
-		minus := &sql.Node{Kind: sql.Unary, Value: "-", Children: []*sql.Node{n.Clone()}}
-		minus.Children[0].Parent = minus
-		propose(n, minus)
-	}
-	column := comparedColumn(n)
-	if column == nil {
+}
+
+// changePattern adds or takes away a wildcard at either end of a LIKE pattern.
+func changePattern(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
+	if n.Parent == nil || n.Parent.Kind != sql.Like || n.Index() != 1 || !q.isText(n) || !strings.HasSuffix(n.Parent.Value, "LIKE") {
 		return
 	}
-	values := q.domain(column)
-	if n.Parent.Kind == sql.Like {
-		try(patternsLike(n.Value, values))
+	core := strings.Trim(n.Value, "%")
+	if core == "" {
 		return
 	}
-	for _, v := range values {
-		if _, err := strconv.ParseFloat(v, 64); isText || err == nil {
-			try([]string{v})
+	for _, pattern := range []string{core, core + "%", "%" + core, "%" + core + "%"} {
+		if pattern != n.Value {
+			propose(n, relabelled(n, pattern))
 		}
 	}
-}
-
-// neighbours lists the values next to a number or date literal.
-func neighbours(n *sql.Node) []string {
-	if n.Kind != sql.Number {
-		return dateNeighbours(n.Value)
-	}
-	if i, err := strconv.ParseInt(n.Value, 10, 62); err == nil {
-		values := []string{strconv.FormatInt(i+1, 10), strconv.FormatInt(i*10, 10)}
-		if i > 0 {
-			values = append(values, strconv.FormatInt(i-1, 10))
-		}
-		return values
-	}
-	f, err := strconv.ParseFloat(n.Value, 64)
-	if err != nil {
-		return nil
-	}
-	decimals := max(len(n.Value)-strings.IndexByte(n.Value, '.')-1, 0)
-	format := func(f float64) string { return strconv.FormatFloat(f, 'f', decimals, 64) }
-	values := []string{format(f + 1), format(f * 10)}
-	if f >= 1 {
-		values = append(values, format(f-1))
-	}
-	return values
-}
-
-// dateNeighbours moves a date by a day, a month and a year. It reads ISO dates
-// and times; other texts have no neighbours.
-func dateNeighbours(text string) []string {
-	for _, layout := range []string{time.DateOnly, time.DateTime} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return []string{
-				t.AddDate(0, 0, 1).Format(layout), t.AddDate(0, 0, -1).Format(layout),
-				t.AddDate(0, 1, 0).Format(layout), t.AddDate(1, 0, 0).Format(layout),
-			}
-		}
-	}
-	return nil
-}
-
-// patternsLike puts other values' first words between the wildcards of pattern.
-func patternsLike(pattern string, values []string) []string {
-	core := strings.Trim(pattern, "%_")
-	if core == "" || strings.ContainsAny(core, "%_") {
-		return nil
-	}
-	var patterns []string
-	for _, v := range values {
-		words := strings.Fields(v)
-		if len(words) == 0 || strings.ContainsAny(words[0], "%_") || strings.EqualFold(words[0], core) {
-			continue
-		}
-		patterns = append(patterns, strings.Replace(pattern, core, words[0], 1))
-	}
-	return patterns
-}
-
-// comparedColumn is the column that a literal is compared with, or nil.
-func comparedColumn(n *sql.Node) *sql.Node {
-	operation := n.Parent
-	if operation.Kind == sql.List {
-		operation = operation.Parent
-	}
-	switch operation.Kind {
-	case sql.Compare, sql.Like, sql.In, sql.Is:
-	default:
-		return nil
-	}
-	for _, side := range operation.Children {
-		if side.Kind == sql.Column && side != n {
-			return side
-		}
-	}
-	return nil
 }

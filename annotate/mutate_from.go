@@ -44,10 +44,20 @@ func changeJoinKind(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
 // neutralAlias matches aliases that do not hint at their table's name.
 var neutralAlias = regexp.MustCompile(`^(?i)t\d*$`)
 
+// neighbourTable reads another table that a foreign key joins to this one.
+func neighbourTable(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
+	q.changeTable(n, true, propose)
+}
+
+// otherTable reads another table that no foreign key joins to this one.
+func otherTable(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
+	q.changeTable(n, false, propose)
+}
+
 // changeTable reads another table that has all columns which the query takes
-// from this one: the neighbours by foreign key if any qualify, else any table.
-// The rest of the query must not tell the old name, by qualifier or by alias.
-func changeTable(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
+// from this one. The rest of the query must not tell the old name, by qualifier
+// or by alias.
+func (q *query) changeTable(n *sql.Node, neighbours bool, propose func(old, new *sql.Node)) {
 	source := q.scopes.Source(n)
 	if source == nil || source.Table == nil || n.Parent.Kind == sql.In {
 		return
@@ -60,24 +70,108 @@ func changeTable(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
 	if alias == nil && named {
 		return
 	}
-	var neighbours, others []string
+	count := 0
 	for i := range q.schema.Tables {
 		t := &q.schema.Tables[i]
 		hasAll := !slices.ContainsFunc(needed, func(c string) bool { return t.Column(c) == nil })
-		switch {
-		case sameName(t.Name, n.Value) || !hasAll || strings.HasPrefix(t.Name, "sqlite_"):
-		case q.areNeighbours(t.Name, n.Value):
-			neighbours = append(neighbours, t.Name)
-		default:
-			others = append(others, t.Name)
+		if sameName(t.Name, n.Value) || !hasAll || strings.HasPrefix(t.Name, "sqlite_") || q.areNeighbours(t.Name, n.Value) != neighbours {
+			continue
+		}
+		if count++; count > maxChoices {
+			return
+		}
+		propose(n, relabelled(n, t.Name))
+	}
+}
+
+// dropJoin leaves out a joined source of which the query reads nothing outside
+// its own condition.
+func dropJoin(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
+	if n.Kind != sql.Join || n.Parent.Kind != sql.From {
+		return
+	}
+	source := q.scopes.Source(n.Children[0])
+	if source == nil {
+		return
+	}
+	isRead := false
+	sql.Walk(q.tree, func(c *sql.Node) bool {
+		isRead = isRead || q.scopes.Binding(c).Source == source
+		return c != n && !isRead
+	})
+	if !isRead {
+		propose(n.Parent, without(n.Parent, n.Index()))
+	}
+}
+
+// addJoin joins a table over a foreign key that leads from or to a table of the
+// block. No column that the query writes without qualifier may be one of its.
+func addJoin(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
+	scope := q.scopes.Scope(n.Parent)
+	if n.Kind != sql.From || scope == nil {
+		return
+	}
+	for _, k := range q.schema.ForeignKeys {
+		for _, s := range scope.Sources {
+			if s.Table == nil {
+				continue
+			}
+			if sameName(s.Table.Name, k.Table) {
+				q.joinTable(n, s, k.Column, k.RefTable, k.RefColumn, propose)
+			}
+			if sameName(s.Table.Name, k.RefTable) {
+				q.joinTable(n, s, k.RefColumn, k.Table, k.Column, propose)
+			}
 		}
 	}
-	if len(neighbours) == 0 {
-		neighbours = others
+}
+
+// joinTable proposes FROM with table joined to a source by equal columns.
+func (q *query) joinTable(from *sql.Node, s *sql.Source, own, table, other string, propose func(old, new *sql.Node)) {
+	added := q.schema.Table(table)
+	if added == nil || q.reads(from.Parent, added) || q.blurs(added) {
+		return
 	}
-	for _, name := range neighbours[:min(len(neighbours), maxChoices)] {
-		propose(n, relabelled(n, name))
+	source := &sql.Node{Kind: sql.Table, Value: added.Name}
+	name := added.Name
+	if aliased, letter := aliasHabit(q.tree); aliased {
+		name = freshAlias(letter, q.sourceNames())
+		source = branch(sql.Table, added.Name, &sql.Node{Kind: sql.Alias, Value: name})
 	}
+	equal := branch(sql.Compare, "=",
+		&sql.Node{Kind: sql.Column, Qualifier: s.Name, Value: own},
+		&sql.Node{Kind: sql.Column, Qualifier: name, Value: other})
+	propose(from, with(from, branch(sql.Join, "JOIN", source, branch(sql.On, "", equal))))
+}
+
+// reads reports that a block has the table among its sources.
+func (q *query) reads(block *sql.Node, table *sql.SchemaTable) bool {
+	return slices.ContainsFunc(q.scopes.Scope(block).Sources, func(s *sql.Source) bool {
+		return s.Table == table || sameName(s.Name, table.Name)
+	})
+}
+
+// blurs reports that the query writes the name of one of the table's columns
+// without qualifier.
+func (q *query) blurs(table *sql.SchemaTable) bool {
+	found := false
+	sql.Walk(q.tree, func(n *sql.Node) bool {
+		found = found || n.Kind == sql.Column && n.Qualifier == "" && table.Column(n.Value) != nil
+		return !found
+	})
+	return found
+}
+
+// sourceNames holds the names of all sources of the query, in lower case.
+func (q *query) sourceNames() map[string]bool {
+	taken := make(map[string]bool)
+	sql.Walk(q.tree, func(n *sql.Node) bool {
+		if s := q.scopes.Source(n); s != nil {
+			taken[strings.ToLower(s.Name)] = true
+		}
+		return true
+	})
+	return taken
 }
 
 // isUnder reports that n lies below a node of the kind, in the same block.

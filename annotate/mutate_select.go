@@ -47,6 +47,36 @@ func swapAggregate(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
 	propose(n, c)
 }
 
+// changeCount counts the rows with a value where all rows are counted, and the
+// other way round.
+func changeCount(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
+	if n.Kind != sql.Aggregate || n.Value != "count" || n.Child(sql.Distinct) != nil {
+		return
+	}
+	args := n.Arguments()
+	counts := func(what *sql.Node) {
+		c := n.Clone()
+		c.Children[0], what.Parent = what, c
+		propose(n, c)
+	}
+	switch {
+	case len(args) != 1:
+	case args[0].Kind != sql.Star:
+		counts(&sql.Node{Kind: sql.Star})
+	default:
+		for _, c := range q.columnsIn(n.Block()) {
+			counts(c.Clone())
+		}
+	}
+}
+
+// dropFilter aggregates over all rows.
+func dropFilter(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
+	if n.Kind == sql.Filter {
+		propose(n.Parent, without(n.Parent, n.Index()))
+	}
+}
+
 // toggleDistinct adds or removes the DISTINCT of a projection.
 func toggleDistinct(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
 	switch {
@@ -55,46 +85,6 @@ func toggleDistinct(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
 		propose(n, relabelled(n, ""))
 	default:
 		propose(n, relabelled(n, "DISTINCT"))
-	}
-}
-
-// arithmeticSwaps pairs the operators of arithmetic.
-var arithmeticSwaps = map[string]string{"+": "-", "-": "+", "*": "/", "/": "*"}
-
-// changeArithmetic exchanges + and -, * and /, and the operands of - and /.
-func changeArithmetic(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
-	if n.Kind != sql.Binary {
-		return
-	}
-	if other, ok := arithmeticSwaps[n.Value]; ok {
-		propose(n, relabelled(n, other))
-	}
-	if n.Value == "-" || n.Value == "/" {
-		c := n.Clone()
-		c.Children[0], c.Children[1] = c.Children[1], c.Children[0]
-		propose(n, c)
-	}
-}
-
-// swapCase exchanges the results of a CASE's last WHEN and its ELSE, and changes
-// its conditions as in WHERE.
-func swapCase(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
-	switch n.Kind {
-	case sql.Case:
-		last := len(n.Children) - 1
-		if n.Children[last].Kind != sql.Else || n.Children[last-1].Kind != sql.When {
-			return
-		}
-		c := n.Clone()
-		when, other := c.Children[last-1], c.Children[last]
-		when.Children[1], other.Children[0] = other.Children[0], when.Children[1]
-		propose(n, c)
-	case sql.When:
-		sql.Walk(n.Children[0], func(part *sql.Node) bool {
-			changeComparison(q, part, propose)
-			changeLiteral(q, part, propose)
-			return true
-		})
 	}
 }
 

@@ -30,24 +30,41 @@ var operators = map[sql.Kind][]operator{
 		{"select.column", siblingColumn},
 		{"select.table", sameNameElsewhere},
 		{"select.aggregate", swapAggregate},
+		{"select.count", changeCount},
+		{"select.filter", dropFilter},
 		{"select.distinct", toggleDistinct},
 		{"select.arithmetic", changeArithmetic},
-		{"select.case", swapCase},
+		{"select.literal", changeLiteral},
+		{"select.comparison", changeComparison},
+		{"select.case", changeCase},
+		{"select.cast", changeCast},
+		{"select.function", changeFunction},
+		{"select.date", changeDatePart},
+		{"select.window", changeWindow},
 		{"select.item", dropItem},
 	},
 	sql.From: {
 		{"from.key", changeJoinKey},
 		{"from.join", changeJoinKind},
-		{"from.table", changeTable},
+		{"from.table", neighbourTable},
+		{"from.other_table", otherTable},
+		{"from.dropped_join", dropJoin},
 	},
 	sql.Where: {
 		{"where.comparison", changeComparison},
 		{"where.bound", shiftBound},
 		{"where.connective", swapConnective},
 		{"where.literal", changeLiteral},
+		{"where.pattern", changePattern},
+		{"where.list", dropListItem},
 		{"where.column", siblingColumn},
+		{"where.arithmetic", changeArithmetic},
+		{"where.cast", changeCast},
+		{"where.function", changeFunction},
+		{"where.date", changeDatePart},
 		{"where.conjunct", dropConjunct},
-		{"where.clause", dropClause},
+		{"where.correlation", dropCorrelation},
+		{"where.clause", dropWhere},
 	},
 	sql.GroupBy: {
 		{"group_by.key", siblingColumn},
@@ -60,20 +77,34 @@ var operators = map[sql.Kind][]operator{
 		{"having.connective", swapConnective},
 		{"having.literal", changeLiteral},
 		{"having.aggregate", swapAggregate},
+		{"having.count", changeCount},
+		{"having.column", siblingColumn},
+		{"having.conjunct", dropConjunct},
 		{"having.clause", dropClause},
+	},
+	sql.Window: {
+		{"window.definition", changeWindow},
+		{"window.column", siblingColumn},
 	},
 	sql.OrderBy: {
 		{"order_by.direction", toggleDirection},
+		{"order_by.nulls", changeNulls},
 		{"order_by.key", siblingColumn},
 		{"order_by.aggregate", swapAggregate},
+		{"order_by.count", changeCount},
+		{"order_by.arithmetic", changeArithmetic},
+		{"order_by.cast", changeCast},
+		{"order_by.drop", dropKey},
 		{"order_by.clause", dropClause},
 	},
 	sql.Limit: {
 		{"limit.count", changeLimit},
+		{"limit.offset", changeOffset},
 		{"limit.clause", dropClause},
 	},
 	sql.SetOp: {
 		{"setop.operator", changeSetOperator},
+		{"setop.operand", changeOperand},
 		{"setop.clause", dropClause},
 	},
 }
@@ -155,6 +186,14 @@ func siblingColumn(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
 // dropClause leaves a whole clause out.
 func dropClause(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
 	if n.IsClause() {
+		propose(n, nil)
+	}
+}
+
+// dropWhere leaves a WHERE clause out that is no correlation: that one is
+// dropCorrelation's.
+func dropWhere(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
+	if n.Kind == sql.Where && !q.isSoleCorrelation(n) {
 		propose(n, nil)
 	}
 }

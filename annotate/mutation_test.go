@@ -16,6 +16,7 @@ var pets = &sql.Schema{
 		{Name: "pet", Columns: []sql.SchemaColumn{
 			{Name: "id", Type: "INTEGER", PrimaryKey: true}, {Name: "owner_id", Type: "INTEGER"},
 			{Name: "name", Type: "TEXT"}, {Name: "weight", Type: "REAL"}, {Name: "born", Type: "TEXT"}}},
+		{Name: "clinic", Columns: []sql.SchemaColumn{{Name: "id", Type: "INTEGER"}, {Name: "title", Type: "TEXT"}}},
 	},
 	ForeignKeys: []sql.ForeignKey{{Table: "pet", Column: "owner_id", RefTable: "owner", RefColumn: "id"}},
 }
@@ -39,6 +40,7 @@ func petQuery(t *testing.T, text string) *query {
 // TestOperators gives for each operator of the table in caper.md 1.4.3 the
 // mutants that it makes of a query.
 func TestOperators(t *testing.T) {
+	shown := make(map[string]bool)
 	for _, c := range []struct {
 		operator, query string
 		want            []string
@@ -51,18 +53,54 @@ func TestOperators(t *testing.T) {
 		{"select.distinct", "SELECT name FROM pet", []string{"SELECT DISTINCT name FROM pet"}},
 		{"select.distinct", "SELECT DISTINCT name FROM pet", []string{"SELECT name FROM pet"}},
 		{"select.arithmetic", "SELECT weight - id FROM pet", []string{"SELECT weight + id FROM pet", "SELECT id - weight FROM pet"}},
-		{"select.case", "SELECT CASE WHEN id = 1 THEN name ELSE born END FROM pet",
+		{"select.count", "SELECT count(*) FROM owner", []string{"SELECT count(id) FROM owner", "SELECT count(name) FROM owner", "SELECT count(city) FROM owner"}},
+		{"select.count", "select count(o.name) from owner o", []string{"select count(*) from owner o"}},
+		{"select.filter", "SELECT count(*) FILTER (WHERE id > 1) FROM pet", []string{"SELECT count(*) FROM pet"}},
+		{"select.literal", "SELECT weight * 100, round(weight, 1) FROM pet",
 			[]string{
-				"SELECT CASE WHEN id = 1 THEN born ELSE name END FROM pet",
-				"SELECT CASE WHEN id != 1 THEN name ELSE born END FROM pet",
-				"SELECT CASE WHEN id = 2 THEN name ELSE born END FROM pet",
-				"SELECT CASE WHEN id = 10 THEN name ELSE born END FROM pet",
-				"SELECT CASE WHEN id = 0 THEN name ELSE born END FROM pet",
-				"SELECT CASE WHEN id = -1 THEN name ELSE born END FROM pet",
+				"SELECT weight * 101, round(weight, 1) FROM pet", "SELECT weight * 1000, round(weight, 1) FROM pet", "SELECT weight * 99, round(weight, 1) FROM pet",
+				"SELECT weight * 100, round(weight, 2) FROM pet", "SELECT weight * 100, round(weight, 10) FROM pet", "SELECT weight * 100, round(weight, 0) FROM pet",
 			}},
+		{"select.comparison", "SELECT CASE WHEN id = 1 THEN name ELSE born END FROM pet", []string{"SELECT CASE WHEN id != 1 THEN name ELSE born END FROM pet"}},
+		{"select.case", "SELECT CASE WHEN id = 1 THEN 'a' WHEN id = 2 THEN 'b' ELSE 'c' END FROM pet",
+			[]string{
+				"SELECT CASE WHEN id = 1 THEN 'b' WHEN id = 2 THEN 'a' ELSE 'c' END FROM pet", "SELECT CASE WHEN id = 1 THEN 'a' WHEN id = 2 THEN 'c' ELSE 'b' END FROM pet",
+				"SELECT CASE WHEN id = 2 THEN 'b' ELSE 'c' END FROM pet", "SELECT CASE WHEN id = 1 THEN 'a' ELSE 'c' END FROM pet",
+			}},
+		{"select.case", "SELECT IIF(id = 1, name, born) FROM pet", []string{"SELECT IIF(id = 1, born, name) FROM pet"}},
+		{"select.arithmetic", "SELECT name || born FROM pet", []string{"SELECT born || name FROM pet"}},
+		{"select.cast", "SELECT CAST(weight AS REAL) / 2 FROM pet", []string{"SELECT CAST(weight AS INTEGER) / 2 FROM pet", "SELECT weight / 2 FROM pet"}},
+		{"select.function", "SELECT UPPER(name), SUBSTR(born, 1, 4) FROM pet",
+			[]string{"SELECT LOWER(name), SUBSTR(born, 1, 4) FROM pet", "SELECT name, SUBSTR(born, 1, 4) FROM pet", "SELECT UPPER(name), born FROM pet"}},
+		{"select.function", "SELECT rank() OVER (ORDER BY weight) FROM pet",
+			[]string{"SELECT row_number() OVER (ORDER BY weight) FROM pet", "SELECT dense_rank() OVER (ORDER BY weight) FROM pet"}},
+		{"select.date", "SELECT strftime('%Y', born) FROM pet", []string{"SELECT strftime('%m', born) FROM pet", "SELECT strftime('%d', born) FROM pet"}},
+		{"select.date", "SELECT date(born, '-3 months') FROM pet",
+			[]string{
+				"SELECT date(born, '-3 days') FROM pet", "SELECT date(born, '-3 years') FROM pet", "SELECT date(born, '-4 months') FROM pet", "SELECT date(born, '+3 months') FROM pet",
+			}},
+		{"select.window", "SELECT sum(weight) OVER (PARTITION BY name, born ORDER BY id ROWS 1 PRECEDING) FROM pet",
+			[]string{
+				"SELECT sum(weight) OVER (ORDER BY id ROWS 1 PRECEDING) FROM pet",
+				"SELECT sum(weight) OVER (PARTITION BY born ORDER BY id ROWS 1 PRECEDING) FROM pet",
+				"SELECT sum(weight) OVER (PARTITION BY name ORDER BY id ROWS 1 PRECEDING) FROM pet",
+				"SELECT sum(weight) OVER (PARTITION BY name, born ROWS 1 PRECEDING) FROM pet",
+				"SELECT sum(weight) OVER (PARTITION BY name, born ORDER BY id DESC ROWS 1 PRECEDING) FROM pet",
+				"SELECT sum(weight) OVER (PARTITION BY name, born ORDER BY id) FROM pet",
+				"SELECT sum(weight) OVER (PARTITION BY name, born ORDER BY id RANGE 1 PRECEDING) FROM pet",
+				"SELECT sum(weight) OVER (PARTITION BY name, born ORDER BY id ROWS 2 PRECEDING) FROM pet",
+			}},
+		{"window.definition", "SELECT sum(weight) OVER w FROM pet WINDOW w AS (PARTITION BY name)", []string{"SELECT sum(weight) OVER w FROM pet WINDOW w AS ()"}},
+		{"window.column", "SELECT count(*) OVER w FROM owner WINDOW w AS (ORDER BY name)", []string{"SELECT count(*) OVER w FROM owner WINDOW w AS (ORDER BY city)"}},
 		{"select.item", "SELECT name, born FROM pet", []string{"SELECT born FROM pet", "SELECT name FROM pet"}},
 		{"from.key", "SELECT 1 FROM owner JOIN pet ON owner.id = pet.owner_id", []string{"SELECT 1 FROM owner JOIN pet ON owner.id = pet.id"}},
 		{"from.join", "SELECT 1 FROM owner INNER JOIN pet ON owner.id = owner_id", []string{"SELECT 1 FROM owner LEFT JOIN pet ON owner.id = owner_id"}},
+		{"from.other_table", "SELECT id FROM owner", []string{"SELECT id FROM clinic"}},
+		{"from.dropped_join", "SELECT count(*) FROM owner AS T1 JOIN pet AS T2 ON T1.id = T2.owner_id WHERE T1.id > 1", []string{"SELECT count(*) FROM owner AS T1 WHERE T1.id > 1"}},
+		{"from.dropped_join", "SELECT T2.name FROM owner AS T1 JOIN pet AS T2 ON T1.id = T2.owner_id", nil},
+		{"from.added_join", "SELECT count(*) FROM owner AS o", []string{"SELECT count(*) FROM owner AS o JOIN pet AS t1 ON o.id = t1.owner_id"}},
+		{"from.added_join", "select max(weight) from pet where weight > 2", []string{"select max(weight) from pet join owner on pet.owner_id = owner.id where weight > 2"}},
+		{"from.added_join", "SELECT name FROM pet", nil},
 		{"from.table", "SELECT count(*) FROM pet", []string{"SELECT count(*) FROM owner"}},
 		{"from.table", "SELECT T1.name FROM pet AS T1", []string{"SELECT T1.name FROM owner AS T1"}},
 		{"from.table", "SELECT T1.weight FROM pet AS T1", nil},
@@ -86,6 +124,31 @@ func TestOperators(t *testing.T) {
 				"SELECT 1 FROM pet WHERE '2020-03-28' < born", "SELECT 1 FROM pet WHERE '2021-02-28' < born",
 				"SELECT 1 FROM pet WHERE 'Ann' < born", "SELECT 1 FROM pet WHERE 'Bob' < born",
 			}},
+		{"where.literal", "SELECT 1 FROM pet WHERE substr(born, 6, 2) = '09'",
+			[]string{
+				"SELECT 1 FROM pet WHERE substr(born, 7, 2) = '09'", "SELECT 1 FROM pet WHERE substr(born, 60, 2) = '09'", "SELECT 1 FROM pet WHERE substr(born, 5, 2) = '09'",
+				"SELECT 1 FROM pet WHERE substr(born, 6, 3) = '09'", "SELECT 1 FROM pet WHERE substr(born, 6, 20) = '09'", "SELECT 1 FROM pet WHERE substr(born, 6, 1) = '09'",
+				"SELECT 1 FROM pet WHERE substr(born, 6, 2) = '10'", "SELECT 1 FROM pet WHERE substr(born, 6, 2) = '08'",
+			}},
+		{"where.pattern", `SELECT 1 FROM pet WHERE name LIKE "%Zoe%"`,
+			[]string{`SELECT 1 FROM pet WHERE name LIKE "Zoe"`, `SELECT 1 FROM pet WHERE name LIKE "Zoe%"`, `SELECT 1 FROM pet WHERE name LIKE "%Zoe"`}},
+		{"where.list", "SELECT 1 FROM pet WHERE id IN (1, 2)", []string{"SELECT 1 FROM pet WHERE id IN (2)", "SELECT 1 FROM pet WHERE id IN (1)"}},
+		{"where.added_list_item", "SELECT 1 FROM pet WHERE name IN ('Zoe', 'Ann')", []string{"SELECT 1 FROM pet WHERE name IN ('Zoe', 'Ann', 'Bob')"}},
+		{"where.comparison", "SELECT 1 FROM pet WHERE id IS 1 AND NOT EXISTS (SELECT 1)",
+			[]string{"SELECT 1 FROM pet WHERE id IS NOT 1 AND NOT EXISTS (SELECT 1)", "SELECT 1 FROM pet WHERE id IS 1 AND EXISTS (SELECT 1)"}},
+		{"where.arithmetic", "SELECT 1 FROM pet WHERE weight / id > 2", []string{"SELECT 1 FROM pet WHERE weight * id > 2", "SELECT 1 FROM pet WHERE id / weight > 2"}},
+		{"where.cast", "select 1 from pet where cast(weight as int) = 1", []string{"select 1 from pet where cast(weight as real) = 1", "select 1 from pet where weight = 1"}},
+		{"where.function", "SELECT 1 FROM pet WHERE lower(name) = 'ann'", []string{"SELECT 1 FROM pet WHERE upper(name) = 'ann'", "SELECT 1 FROM pet WHERE name = 'ann'"}},
+		{"where.date", "SELECT 1 FROM pet WHERE strftime('%m', born) = '09'",
+			[]string{"SELECT 1 FROM pet WHERE strftime('%d', born) = '09'", "SELECT 1 FROM pet WHERE strftime('%Y', born) = '09'"}},
+		{"where.correlation", "SELECT 1 FROM owner AS o WHERE EXISTS (SELECT 1 FROM pet WHERE owner_id = o.id AND weight > 3)",
+			[]string{"SELECT 1 FROM owner AS o WHERE EXISTS (SELECT 1 FROM pet WHERE weight > 3)"}},
+		{"where.correlation", "SELECT 1 FROM owner AS o WHERE EXISTS (SELECT 1 FROM pet WHERE owner_id = o.id)",
+			[]string{"SELECT 1 FROM owner AS o WHERE EXISTS (SELECT 1 FROM pet)"}},
+		{"where.conjunct", "SELECT 1 FROM owner AS o WHERE EXISTS (SELECT 1 FROM pet WHERE owner_id = o.id AND weight > 3)",
+			[]string{"SELECT 1 FROM owner AS o WHERE EXISTS (SELECT 1 FROM pet WHERE owner_id = o.id)"}},
+		{"where.comparison", "WITH p AS (SELECT id FROM pet WHERE weight = 3) SELECT count(*) FROM p",
+			[]string{"WITH p AS (SELECT id FROM pet WHERE weight != 3) SELECT count(*) FROM p"}},
 		{"where.column", "SELECT 1 FROM owner WHERE name = 'x'", []string{"SELECT 1 FROM owner WHERE city = 'x'"}},
 		{"where.conjunct", "SELECT 1 FROM pet WHERE id = 1 AND (weight > 2)", []string{"SELECT 1 FROM pet WHERE (weight > 2)", "SELECT 1 FROM pet WHERE id = 1"}},
 		{"where.clause", "SELECT 1 FROM pet WHERE id = 1 ORDER BY id;", []string{"SELECT 1 FROM pet ORDER BY id;"}},
@@ -93,10 +156,35 @@ func TestOperators(t *testing.T) {
 		{"where.clause", "SELECT 1 FROM (SELECT 2 FROM pet WHERE id = 1 ) AS p", []string{"SELECT 1 FROM (SELECT 2 FROM pet ) AS p"}},
 		{"group_by.key", "SELECT 1 FROM owner GROUP BY name", []string{"SELECT 1 FROM owner GROUP BY city"}},
 		{"group_by.drop", "SELECT 1 FROM owner GROUP BY name, city", []string{"SELECT 1 FROM owner GROUP BY city", "SELECT 1 FROM owner GROUP BY name"}},
+		{"group_by.added_key", "SELECT 1 FROM owner GROUP BY name", []string{"SELECT 1 FROM owner GROUP BY name, id", "SELECT 1 FROM owner GROUP BY name, city"}},
+		{"group_by.clause", "SELECT 1 FROM pet GROUP BY id ORDER BY 1", []string{"SELECT 1 FROM pet ORDER BY 1"}},
+		{"having.bound", "SELECT 1 FROM pet GROUP BY id HAVING count(*) BETWEEN 1 AND id",
+			[]string{"SELECT 1 FROM pet GROUP BY id HAVING count(*) BETWEEN 2 AND id", "SELECT 1 FROM pet GROUP BY id HAVING count(*) BETWEEN 10 AND id", "SELECT 1 FROM pet GROUP BY id HAVING count(*) BETWEEN 0 AND id"}},
+		{"having.connective", "SELECT 1 FROM pet GROUP BY id HAVING max(id) AND min(id)", []string{"SELECT 1 FROM pet GROUP BY id HAVING max(id) OR min(id)"}},
+		{"having.literal", "SELECT 1 FROM pet GROUP BY id HAVING count(*) > 0", []string{"SELECT 1 FROM pet GROUP BY id HAVING count(*) > 1"}},
+		{"having.aggregate", "SELECT 1 FROM pet GROUP BY id HAVING SUM(weight) > 0", []string{"SELECT 1 FROM pet GROUP BY id HAVING AVG(weight) > 0"}},
+		{"having.column", "SELECT 1 FROM owner GROUP BY id HAVING max(city) = 'x'", []string{"SELECT 1 FROM owner GROUP BY id HAVING max(name) = 'x'"}},
+		{"having.clause", "SELECT 1 FROM pet GROUP BY id HAVING id > 1", []string{"SELECT 1 FROM pet GROUP BY id"}},
+		{"having.conjunct", "SELECT 1 FROM pet GROUP BY id HAVING count(*) > 2 AND max(weight) > 3",
+			[]string{"SELECT 1 FROM pet GROUP BY id HAVING max(weight) > 3", "SELECT 1 FROM pet GROUP BY id HAVING count(*) > 2"}},
+		{"having.count", "SELECT 1 FROM pet GROUP BY id HAVING count(name) > 2", []string{"SELECT 1 FROM pet GROUP BY id HAVING count(*) > 2"}},
 		{"having.comparison", "SELECT 1 FROM pet GROUP BY id HAVING count(*) >= 2",
 			[]string{"SELECT 1 FROM pet GROUP BY id HAVING count(*) > 2", "SELECT 1 FROM pet GROUP BY id HAVING count(*) <= 2"}},
 		{"order_by.direction", "SELECT 1 FROM pet ORDER BY id, name DESC", []string{"SELECT 1 FROM pet ORDER BY id DESC, name DESC", "SELECT 1 FROM pet ORDER BY id, name"}},
 		{"order_by.key", "SELECT 1 FROM owner ORDER BY name ASC", []string{"SELECT 1 FROM owner ORDER BY city ASC"}},
+		{"order_by.nulls", "SELECT 1 FROM pet ORDER BY id, name DESC NULLS FIRST",
+			[]string{"SELECT 1 FROM pet ORDER BY id NULLS LAST, name DESC NULLS FIRST", "SELECT 1 FROM pet ORDER BY id, name DESC NULLS LAST"}},
+		{"order_by.aggregate", "select id from pet group by id order by min(weight)", []string{"select id from pet group by id order by max(weight)"}},
+		{"order_by.arithmetic", "SELECT 1 FROM pet ORDER BY weight + id", []string{"SELECT 1 FROM pet ORDER BY weight - id"}},
+		{"order_by.cast", "SELECT 1 FROM pet ORDER BY CAST(born AS TEXT)", []string{"SELECT 1 FROM pet ORDER BY born"}},
+		{"order_by.clause", "SELECT 1 FROM pet ORDER BY id LIMIT 3", []string{"SELECT 1 FROM pet LIMIT 3"}},
+		{"limit.clause", "SELECT 1 FROM pet ORDER BY id LIMIT 3", []string{"SELECT 1 FROM pet ORDER BY id"}},
+		{"order_by.drop", "SELECT 1 FROM pet ORDER BY id, name", []string{"SELECT 1 FROM pet ORDER BY name", "SELECT 1 FROM pet ORDER BY id"}},
+		{"order_by.added_key", "SELECT 1 FROM owner ORDER BY name DESC", []string{"SELECT 1 FROM owner ORDER BY name DESC, id", "SELECT 1 FROM owner ORDER BY name DESC, city"}},
+		{"order_by.count", "SELECT name FROM pet GROUP BY name ORDER BY count(born)", []string{"SELECT name FROM pet GROUP BY name ORDER BY count(*)"}},
+		{"limit.offset", "SELECT id FROM pet LIMIT 3 OFFSET 2",
+			[]string{"SELECT id FROM pet LIMIT 3", "SELECT id FROM pet LIMIT 3 OFFSET 3", "SELECT id FROM pet LIMIT 3 OFFSET 20", "SELECT id FROM pet LIMIT 3 OFFSET 1"}},
+		{"limit.added_offset", "SELECT id FROM pet LIMIT 3", []string{"SELECT id FROM pet LIMIT 3 OFFSET 1", "SELECT id FROM pet LIMIT 3 OFFSET 2"}},
 		{"limit.count", "SELECT 1 FROM pet LIMIT 1", []string{"SELECT 1 FROM pet LIMIT 2", "SELECT 1 FROM pet LIMIT 3"}},
 		{"limit.count", "SELECT 1 FROM pet LIMIT 5", []string{"SELECT 1 FROM pet LIMIT 6", "SELECT 1 FROM pet LIMIT 4"}},
 		{"select.added_item", "SELECT count(*), id, name, city FROM owner", nil},
@@ -155,9 +243,13 @@ func TestOperators(t *testing.T) {
 				"SELECT id FROM owner WHERE name = 'Zoe' INTERSECT SELECT id FROM owner WHERE city = 'Bob'",
 				"SELECT id FROM owner WHERE name = 'Zoe' UNION SELECT id FROM owner WHERE city = 'Bob'",
 			}},
+		{"setop.clause", "SELECT id FROM pet EXCEPT SELECT id FROM owner;", []string{"SELECT id FROM pet"}},
+		{"setop.operand", "SELECT id FROM owner EXCEPT SELECT owner_id FROM pet",
+			[]string{"SELECT id FROM owner EXCEPT SELECT id FROM owner WHERE name = 'Bob'", "SELECT id FROM owner EXCEPT SELECT id FROM owner WHERE city = 'Bob'"}},
 		{"setop.operator", "SELECT id FROM pet EXCEPT SELECT id FROM owner", []string{"SELECT id FROM pet INTERSECT SELECT id FROM owner"}},
 		{"setop.operator", "SELECT id FROM pet union SELECT id FROM owner", []string{"SELECT id FROM pet union ALL SELECT id FROM owner"}},
 	} {
+		shown[c.operator] = true
 		q := petQuery(t, c.query)
 		var got []string
 		for _, m := range q.mutations() {
@@ -176,6 +268,15 @@ func TestOperators(t *testing.T) {
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s of %s\n gives %q\n want  %q", c.operator, c.query, got, c.want)
+		}
+	}
+	for _, table := range []map[sql.Kind][]operator{operators, additions} {
+		for _, list := range table {
+			for _, op := range list {
+				if !shown[op.name] {
+					t.Errorf("%s has no case", op.name)
+				}
+			}
 		}
 	}
 }

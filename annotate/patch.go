@@ -155,8 +155,12 @@ func merge(old []lexeme, kept []int, dressed []lexeme) string {
 				run, l.gap = &lexeme{gap: l.gap}, dressed[k].gap
 			}
 			insert(k)
-			if run != nil && dressed[k].gap == "" { // T1 . name: the run's gap was another's
+			switch {
+			case run == nil:
+			case dressed[k].gap == "": // T1 . name: the run's gap was another's
 				run = &lexeme{}
+			case run.Kind == token.COMMA || run.Kind == token.RP: // it hung on what stands before it
+				run = nil
 			}
 			put(l, false)
 			laid = k + 1
