@@ -8,8 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,6 +19,7 @@ type Limits struct {
 	// Rows is the number of rows kept; a longer result is Truncated.
 	Rows int
 	// Bytes bounds the memory of a result; a larger one is a Memory failure.
+	// SQLite may use four times as much to make it.
 	Bytes int
 }
 
@@ -28,26 +28,19 @@ func DefaultLimits() Limits {
 	return Limits{Timeout: 5 * time.Second, Rows: 500_000, Bytes: 128 << 20}
 }
 
-// Limits that are the same for every query, because no honest one comes near.
-const (
-	maxQueryBytes = 100_000
-	maxCellBytes  = 1 << 20
-	// maxHeapBytes bounds what SQLite holds for all connections together.
-	maxHeapBytes = 512 << 20
-)
-
-// Database is one SQLite file, open read-only. It is safe for concurrent use:
-// each query has a connection of its own. The file must not change while it is
-// open, and is never written: no journal or other file appears beside it.
+// Database is one SQLite file, open read-only. It is safe for concurrent use: each
+// query runs on a connection of its own, in one of the program's worker processes.
+// The file must not change while it is open, and is never written: no journal or
+// other file appears beside it.
 type Database struct {
 	path, uri string
 	limits    Limits
 	identity  string // of the content and the limits: two equal ones give equal results
-
-	mu     sync.Mutex
-	idle   []*session
-	closed bool
+	number    int64  // of this Database in this program
+	closed    atomic.Bool
 }
+
+var databases atomic.Int64
 
 // Open opens the SQLite file at path; the error says what is wrong with it.
 func Open(path string, l Limits) (*Database, error) {
@@ -82,7 +75,9 @@ func open(path string, l Limits) (*Database, error) {
 		uri:      "file:" + (&url.URL{Path: real}).EscapedPath() + "?mode=ro&immutable=1",
 		limits:   l,
 		identity: fmt.Sprintf("%s %d %d %v", real, info.Size(), info.ModTime().UnixNano(), l),
+		number:   databases.Add(1),
 	}
+	workers().use(1)
 	// The first read of the schema finds a file that is damaged or cut short.
 	if _, err := d.query(context.Background(), "SELECT count(*) FROM sqlite_schema", true); err != nil {
 		d.Close()
@@ -121,14 +116,12 @@ func checkFile(path string) error {
 // Path returns the path that Open was given.
 func (d *Database) Path() string { return d.path }
 
-// Close frees the connections. Queries that still run keep theirs to their end.
+// Close lets the worker processes end when no other database is open. Queries that
+// still run keep theirs to their end.
 func (d *Database) Close() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, s := range d.idle {
-		s.close()
+	if !d.closed.Swap(true) {
+		workers().use(-1)
 	}
-	d.idle, d.closed = nil, true
 	return nil
 }
 
@@ -145,35 +138,18 @@ func (d *Database) Query(ctx context.Context, query string) (*Result, error) {
 }
 
 func (d *Database) query(ctx context.Context, query string, trusted bool) (*Result, error) {
-	s, err := d.take()
+	if d.closed.Load() {
+		return nil, errors.New("it is closed")
+	}
+	if err := checkText(query); err != nil {
+		return nil, err
+	}
+	out, err := workers().run(ctx, job{d.number, d.uri, query, d.limits, trusted})
 	if err != nil {
 		return nil, err
 	}
-	defer d.put(s)
-	return runInHeap(ctx, s, query, d.limits, trusted)
-}
-
-// take returns an idle connection or opens one.
-func (d *Database) take() (*session, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return nil, errors.New("it is closed")
+	if !out.done() {
+		return nil, out.failure(d.limits)
 	}
-	if n := len(d.idle); n > 0 {
-		s := d.idle[n-1]
-		d.idle = d.idle[:n-1]
-		return s, nil
-	}
-	return openSession(d.uri)
-}
-
-func (d *Database) put(s *session) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed || len(d.idle) >= runtime.GOMAXPROCS(0) {
-		s.close()
-		return
-	}
-	d.idle = append(d.idle, s)
+	return out.result(), nil
 }

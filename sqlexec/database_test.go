@@ -188,9 +188,11 @@ func readFile(t testing.TB, path string) []byte {
 
 // TestGreedyNeighbour: a query that fits the heap succeeds while others exhaust it.
 func TestGreedyNeighbour(t *testing.T) {
-	d := openShop(t)
-	limitHeap(48 << 20)
-	defer limitHeap(maxHeapBytes)
+	d, err := Open(writeDatabase(t, shop...), Limits{Timeout: 5 * time.Second, Rows: 10, Bytes: 12 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
 	// Sorting 300 rows of 100 kB takes 30 MB: one has room, four at once do not.
 	sorted := func(n int) string {
 		return fmt.Sprintf("WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r LIMIT %d) "+
@@ -209,7 +211,7 @@ func TestGreedyNeighbour(t *testing.T) {
 		}()
 	}
 	wg.Wait()
-	_, err := d.Query(context.Background(), sorted(3000))
+	_, err = d.Query(context.Background(), sorted(3000))
 	var e *Error
 	if !errors.As(err, &e) || e.Failure != Memory {
 		t.Errorf("300 MB: %v", err)
@@ -220,7 +222,7 @@ func TestGreedyNeighbour(t *testing.T) {
 // on the connection (go-sqlite3 report 681, tailscale/sqlite 85).
 func TestLateCancelHitsNobody(t *testing.T) {
 	d := openShop(t)
-	for range 2000 {
+	for range 300 {
 		ctx, cancel := context.WithCancel(context.Background())
 		go cancel()
 		if _, err := d.Query(ctx, "SELECT count(*) FROM item a, item b"); err != nil && !errors.Is(err, context.Canceled) {

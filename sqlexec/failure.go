@@ -5,7 +5,6 @@ package sqlexec
 import "C"
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,24 +15,23 @@ func checkText(query string) error {
 	if i := strings.IndexByte(query, 0); i >= 0 {
 		return &Error{Syntax, fmt.Sprintf("NUL byte at offset %d", i)}
 	}
-	if len(query) > maxQueryBytes {
-		return &Error{Memory, fmt.Sprintf("the text has %d bytes; the limit is %d", len(query), maxQueryBytes)}
+	if len(query) > C.MAX_SQL_BYTES {
+		return &Error{Memory, fmt.Sprintf("the text has %d bytes; the limit is %d", len(query), C.MAX_SQL_BYTES)}
 	}
 	return nil
 }
 
+func (o *outcome) done() bool { return o.reply.end == C.OUTCOME_DONE }
+
 // failure turns the outcome of a query that did not run to its end into an error.
-func failure(ctx context.Context, out *C.outcome, l Limits) error {
-	message := C.GoString(out.message)
-	switch out.end {
+func (o *outcome) failure(l Limits) error {
+	switch o.reply.end {
 	case C.OUTCOME_TIMEOUT:
-		return &Error{Timeout, fmt.Sprintf("not done after %v", l.Timeout)}
-	case C.OUTCOME_CANCELLED:
-		return ctx.Err()
+		return timeout(l)
 	case C.OUTCOME_RESULT_TOO_LARGE:
 		return &Error{Memory, fmt.Sprintf("the result is larger than %d bytes", l.Bytes)}
 	case C.OUTCOME_DENIED:
-		return &Error{NotSelect, message}
+		return &Error{NotSelect, o.message}
 	case C.OUTCOME_EMPTY:
 		return &Error{NotSelect, "no statement in the text"}
 	case C.OUTCOME_NOT_SELECT:
@@ -43,18 +41,21 @@ func failure(ctx context.Context, out *C.outcome, l Limits) error {
 	case C.OUTCOME_PARAMETERS:
 		return &Error{Runtime, "the query has bind parameters, and there is nothing to bind"}
 	}
-	if out.code&0xff == C.SQLITE_NOMEM || out.code == C.SQLITE_IOERR_NOMEM {
-		e := outOfHeap
-		return &e
+	if o.reply.code&0xff == C.SQLITE_NOMEM || o.reply.code == C.SQLITE_IOERR_NOMEM {
+		return &Error{Memory, "out of memory"}
 	}
-	if fileIsAtFault(out.code) {
-		return errors.New(message)
+	if fileIsAtFault(o.reply.code) {
+		return errors.New(o.message)
 	}
-	return &Error{classify(out.code, message), message}
+	return &Error{classify(o.reply.code, o.message), o.message}
+}
+
+func timeout(l Limits) error {
+	return &Error{Timeout, fmt.Sprintf("not done after %v", l.Timeout)}
 }
 
 // fileIsAtFault tells errors of the database file from errors of the query.
-func fileIsAtFault(code C.int) bool {
+func fileIsAtFault(code C.int32_t) bool {
 	switch code & 0xff {
 	case C.SQLITE_IOERR, C.SQLITE_CORRUPT, C.SQLITE_CANTOPEN, C.SQLITE_NOTADB:
 		return true
@@ -64,7 +65,7 @@ func fileIsAtFault(code C.int) bool {
 
 // classify sorts SQLite's errors. Its code for most of them is the same, so the
 // message decides.
-func classify(code C.int, message string) Failure {
+func classify(code C.int32_t, message string) Failure {
 	switch {
 	case code&0xff == C.SQLITE_TOOBIG:
 		return Memory

@@ -4,7 +4,8 @@
 // instructions, stops it at its deadline. No timer or interrupt exists that could
 // come late and hit the next query on the connection.
 //
-// A whole query is one call from Go: its rows are packed into one buffer.
+// A whole query is one call: its rows are packed into one buffer, which goes over
+// the worker's socket (worker.c) as it is.
 
 #include "session.h"
 
@@ -15,18 +16,15 @@
 
 #include "sqlite_api.h"
 
-static int64_t now_ns(void) {
+int64_t now_ns(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static int is_cancelled(session *s) { return __atomic_load_n(&s->cancelled, __ATOMIC_RELAXED); }
-
 static int must_stop(void *arg) {
   session *s = arg;
-  s->timed_out = now_ns() > s->deadline_ns;
-  return s->timed_out || is_cancelled(s);
+  return s->timed_out = now_ns() > s->deadline_ns;
 }
 
 // Functions that reach out of the database, whether or not this build has them.
@@ -55,7 +53,7 @@ static int authorize(void *arg, int action, const char *a, const char *b, const 
   return SQLITE_DENY;
 }
 
-session *session_open(const char *uri, int max_cell_bytes, int max_sql_bytes, char **message) {
+session *session_open(const char *uri, char **message) {
   session *s = calloc(1, sizeof *s);
   if (!s) {
     *message = strdup("out of memory");
@@ -77,8 +75,8 @@ session *session_open(const char *uri, int max_cell_bytes, int max_sql_bytes, ch
   sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
   sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0, NULL);
   sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
-  sqlite3_limit(s->db, SQLITE_LIMIT_LENGTH, max_cell_bytes);
-  sqlite3_limit(s->db, SQLITE_LIMIT_SQL_LENGTH, max_sql_bytes);
+  sqlite3_limit(s->db, SQLITE_LIMIT_LENGTH, MAX_CELL_BYTES);
+  sqlite3_limit(s->db, SQLITE_LIMIT_SQL_LENGTH, MAX_SQL_BYTES);
   sqlite3_limit(s->db, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000);
   sqlite3_limit(s->db, SQLITE_LIMIT_ATTACHED, 0);
   sqlite3_set_authorizer(s->db, authorize, s);
@@ -145,10 +143,7 @@ static int put_cell(outcome *out, sqlite3_stmt *stmt, int i) {
 }
 
 static void engine_error(session *s, outcome *out) {
-  out->end = s->timed_out      ? OUTCOME_TIMEOUT
-             : is_cancelled(s) ? OUTCOME_CANCELLED
-             : s->denied       ? OUTCOME_DENIED
-                               : OUTCOME_ENGINE_ERROR;
+  out->end = s->timed_out ? OUTCOME_TIMEOUT : s->denied ? OUTCOME_DENIED : OUTCOME_ENGINE_ERROR;
   out->code = sqlite3_extended_errcode(s->db);
   out->message = strdup(sqlite3_errmsg(s->db));
 }
@@ -198,13 +193,14 @@ static void fetch(session *s, sqlite3_stmt *stmt, bounds b, outcome *out) {
       out->truncated = 1;
       return;
     }
-    for (int i = 0; i < columns; i++)
+    for (int i = 0; i < columns; i++) {
       if (!put_cell(out, stmt, i)) return out_of_memory(out);
-    out->rows++;
-    if (out->size + out->rows * columns * CELL_OVERHEAD > b.bytes) {
-      out->end = OUTCOME_RESULT_TOO_LARGE;
-      return;
+      if (out->size + (out->rows * columns + i + 1) * CELL_OVERHEAD > b.bytes) {
+        out->end = OUTCOME_RESULT_TOO_LARGE;
+        return;
+      }
     }
+    out->rows++;
   }
   if (rc != SQLITE_DONE || must_stop(s)) engine_error(s, out);
 }
@@ -228,8 +224,4 @@ void session_run(session *s, const char *sql, int size, int trusted, bounds b, o
 void outcome_free(outcome *out) {
   free(out->message);
   free(out->cells);
-}
-
-void heap_limit(int64_t bytes, int above_use) {
-  sqlite3_hard_heap_limit64(bytes + (above_use ? sqlite3_memory_used() : 0));
 }

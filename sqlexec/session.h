@@ -7,10 +7,9 @@
 typedef struct {
   struct sqlite3 *db;
   int64_t deadline_ns;
-  int trusted;        // the running statement is our own
-  int denied;         // the authorizer refused something
-  int timed_out;      // the deadline passed
-  int32_t cancelled;  // set to 1 from any thread: stop
+  int trusted;    // the running statement is our own
+  int denied;     // the authorizer refused something
+  int timed_out;  // the deadline passed
 } session;
 
 // How a query ended. Everything but OUTCOME_DONE and OUTCOME_ENGINE_ERROR is
@@ -24,7 +23,6 @@ enum {
   OUTCOME_SECOND_STATEMENT,
   OUTCOME_PARAMETERS,  // bind parameters: there is nothing to bind
   OUTCOME_TIMEOUT,
-  OUTCOME_CANCELLED,
   OUTCOME_RESULT_TOO_LARGE,
 };
 
@@ -46,9 +44,17 @@ typedef struct {
   int64_t timeout_ns, rows, bytes;
 } bounds;
 
+// Limits that are the same for every query, because no honest one comes near.
+enum {
+  MAX_SQL_BYTES = 100000,
+  MAX_CELL_BYTES = 1 << 20,
+  // SQLite may work in this many times the memory that the result may take.
+  HEAP_PER_RESULT = 4,
+};
+
 // session_open opens the file that uri names; on failure it returns NULL and sets
 // *message, which the caller frees.
-session *session_open(const char *uri, int max_cell_bytes, int max_sql_bytes, char **message);
+session *session_open(const char *uri, char **message);
 void session_close(session *);
 
 // session_run runs the statement in the size bytes at sql, which end in NUL. A
@@ -57,8 +63,7 @@ void session_run(session *, const char *sql, int size, int trusted, bounds, outc
 
 void outcome_free(outcome *);
 
-// heap_limit bounds the memory that all connections of the process may take
-// beyond what they hold now when above_use is 1, in all when it is 0.
-void heap_limit(int64_t bytes, int above_use);
+// now_ns is a clock that only runs forward.
+int64_t now_ns(void);
 
 #endif

@@ -39,6 +39,7 @@ WEAK int sqlite3_column_bytes(sqlite3_stmt *, int);
 
 WEAK sqlite3_int64 sqlite3_hard_heap_limit64(sqlite3_int64);
 WEAK sqlite3_int64 sqlite3_memory_used(void);
+WEAK sqlite3_int64 sqlite3_memory_highwater(int);
 
 enum {
   SQLITE_OK = 0,

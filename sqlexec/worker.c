@@ -1,0 +1,145 @@
+// A worker is a process that runs queries for the program that started it, so that
+// whatever a query does can be ended by killing a process. It is the same
+// executable: the constructor below notices the environment variable before Go's
+// runtime starts, and serves a socket instead. So every program that contains this
+// package, a test too, has workers; and a worker is one thread of C that starts in
+// a millisecond, and whose memory is SQLite's alone.
+
+#define _GNU_SOURCE
+
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "sqlite_api.h"
+#include "wire.h"
+
+static void limit(int what, rlim_t most) {
+  struct rlimit both = {most, most};
+  setrlimit(what, &both);
+}
+
+// confine gives up what no query needs: files beyond the databases, writing any
+// file, a core dump of the user's data, what the parent may have left open.
+static void confine(void) {
+  limit(RLIMIT_CORE, 0);
+  limit(RLIMIT_FSIZE, 0);
+  limit(RLIMIT_NOFILE, 64);
+  signal(SIGXFSZ, SIG_IGN);
+  signal(SIGPIPE, SIG_IGN);
+  for (int fd = WORKER_SOCKET + 1; fd < 64; fd++) close(fd);
+}
+
+// limit_memory bounds what SQLite may take for the next query, beyond what it
+// holds already for open databases. The address space bounds everything else.
+static void limit_memory(int64_t result_bytes) {
+  static int64_t now;
+  sqlite3_hard_heap_limit64(sqlite3_memory_used() + HEAP_PER_RESULT * result_bytes);
+  if (now == result_bytes) return;
+  now = result_bytes;
+  struct rlimit space = {((rlim_t)1 << 30) + 4 * HEAP_PER_RESULT * result_bytes, RLIM_INFINITY};
+  setrlimit(RLIMIT_AS, &space);
+}
+
+// return_memory hands what a large query took back to the system.
+static void return_memory(void) {
+  if (sqlite3_memory_highwater(1) > 32 << 20) malloc_trim(0);
+}
+
+static _Alignas(request) char incoming[MAX_REQUEST_BYTES];
+
+// next_request waits for a whole request. There is none when the parent is gone.
+static request *next_request(void) {
+  request *q = (request *)incoming;
+  size_t got = 0, want = sizeof *q;
+  while (got < want) {
+    ssize_t n = recv(WORKER_SOCKET, incoming + got, sizeof incoming - got, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return NULL;
+    got += n;
+    if (got >= sizeof *q) want = sizeof *q + q->uri_bytes + 1 + q->sql_bytes + 1;
+    if (want > sizeof incoming) return NULL;
+  }
+  return q;
+}
+
+// answer sends a reply; 0 when the parent is gone.
+static int answer(const outcome *out, int64_t elapsed_ns) {
+  reply head = {
+      .end = out->end,
+      .code = out->code,
+      .columns = out->columns,
+      .truncated = out->truncated,
+      .rows = out->rows,
+      .elapsed_ns = elapsed_ns,
+      .message_bytes = out->message ? strlen(out->message) : 0,
+      .cells_bytes = out->end == OUTCOME_DONE ? out->size : 0,
+  };
+  struct iovec parts[] = {
+      {&head, sizeof head}, {out->message, head.message_bytes}, {out->cells, head.cells_bytes}};
+  for (int i = 0; i < 3;) {
+    ssize_t n = writev(WORKER_SOCKET, parts + i, 3 - i);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return 0;
+    for (; i < 3 && (size_t)n >= parts[i].iov_len; i++) n -= parts[i].iov_len;
+    if (i < 3) {
+      parts[i].iov_base = (char *)parts[i].iov_base + n;
+      parts[i].iov_len -= n;
+    }
+  }
+  return 1;
+}
+
+// session_of returns the session of the request's database. The ones used last
+// stay open; reading a schema takes longer than most queries.
+static session *session_of(const request *q, const char *uri, char **message) {
+  static struct {
+    int64_t database, used;
+    session *session;
+  } kept[32], *oldest;
+  static int64_t time;
+
+  oldest = kept;
+  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+    if (kept[i].session && kept[i].database == q->database) {
+      kept[i].used = ++time;
+      return kept[i].session;
+    }
+    if (kept[i].used < oldest->used) oldest = &kept[i];
+  }
+  session *s = session_open(uri, message);
+  if (!s) return NULL;
+  if (oldest->session) session_close(oldest->session);
+  oldest->database = q->database;
+  oldest->used = ++time;
+  oldest->session = s;
+  return s;
+}
+
+__attribute__((constructor)) static void serve(void) {
+  if (!getenv("CAPER_SQL_WORKER")) return;
+  confine();
+  for (request *q; (q = next_request());) {
+    const char *uri = incoming + sizeof *q, *sql = uri + q->uri_bytes + 1;
+    outcome out = {0};
+    limit_memory(q->limits.bytes);
+    int64_t start = now_ns();
+    session *s = session_of(q, uri, &out.message);
+    if (s) {
+      session_run(s, sql, q->sql_bytes, q->trusted, q->limits, &out);
+    } else {
+      out.end = OUTCOME_ENGINE_ERROR;
+      out.code = SQLITE_CANTOPEN;
+    }
+    if (!answer(&out, now_ns() - start)) break;
+    outcome_free(&out);
+    return_memory();
+  }
+  _exit(0);
+}
