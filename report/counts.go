@@ -17,15 +17,15 @@ func yields(annotations []Annotation) grid {
 		name string
 		cell func(annotate.Summary) string
 	}{
-		{"rollouts", func(s annotate.Summary) string { return thousands(s.Rollouts) }},
-		{"correct", func(s annotate.Summary) string { return thousands(s.Correct) }},
+		{"rollouts", func(s annotate.Summary) string { return Thousands(s.Rollouts) }},
+		{"correct", func(s annotate.Summary) string { return Thousands(s.Correct) }},
 		{"... that gave mutants", func(s annotate.Summary) string { return outOf(s.Injected, s.Correct) }},
 		{"mutants accepted", func(s annotate.Summary) string { return outOf(s.MutantsAccepted, s.MutantsTried) }},
-		{"failing", func(s annotate.Summary) string { return thousands(s.Failing) }},
+		{"failing", func(s annotate.Summary) string { return Thousands(s.Failing) }},
 		{"... that were repaired", func(s annotate.Summary) string { return outOf(s.Repaired, s.Failing) }},
-		{"queries executed", func(s annotate.Summary) string { return thousands(s.Executions) }},
-		{"tuples", func(s annotate.Summary) string { return thousands(s.Tuples) }},
-		{"... of enclosing clauses", func(s annotate.Summary) string { return thousands(s.EnclosingTuples) }},
+		{"queries executed", func(s annotate.Summary) string { return Thousands(s.Executions) }},
+		{"tuples", func(s annotate.Summary) string { return Thousands(s.Tuples) }},
+		{"... of enclosing clauses", func(s annotate.Summary) string { return Thousands(s.EnclosingTuples) }},
 	}
 	for _, a := range annotations {
 		g.Columns = append(g.Columns, a.Name)
@@ -43,9 +43,9 @@ func yields(annotations []Annotation) grid {
 // outOf writes a count with its share of a whole.
 func outOf(part, whole int) string {
 	if whole == 0 {
-		return thousands(part)
+		return Thousands(part)
 	}
-	return fmt.Sprintf("%s (%.0f %%)", thousands(part), 100*float64(part)/float64(whole))
+	return fmt.Sprintf("%s (%.0f %%)", Thousands(part), 100*float64(part)/float64(whole))
 }
 
 // counted is one annotation, counted out.
@@ -64,9 +64,9 @@ func countedAnnotations(annotations []Annotation) []counted {
 			countBars("Tuples by clause", s.ByClause, func(a, b string) int {
 				return cmp.Compare(sql.ClauseKind(a).Rank(), sql.ClauseKind(b).Rank())
 			}),
-			countBars("Tuples by operator", s.ByOperator, nil),
 			countBars("Rollouts without tuples, by reason", s.Reasons, nil),
 			countBars("Mutants rejected, by reason", s.RejectedMutants, nil),
+			countBars("Tuples by operator", s.ByOperator, nil), // the longest, a column of its own
 		} {
 			if len(list.Rows) > 0 {
 				c.Lists = append(c.Lists, list)
@@ -96,7 +96,7 @@ func countBars[K ~string](title string, counts map[K]int, order func(a, b string
 	})
 	var values []float64
 	for _, key := range keys {
-		b.Rows = append(b.Rows, bar{Name: string(key), Note: meanings[string(key)], Label: thousands(counts[key])})
+		b.Rows = append(b.Rows, bar{Name: string(key), Note: meanings[string(key)], Label: Thousands(counts[key])})
 		values = append(values, float64(counts[key]))
 	}
 	return b.scaled(values)
@@ -147,13 +147,13 @@ func histograms(margins map[int][annotate.MarginBins]int) []histogram {
 		for i, n := range counts {
 			b := bin{Share: 100 * float64(n) / float64(fullest), Range: fmt.Sprintf("%.1f to %.1f", float64(i)/annotate.MarginBins, float64(i+1)/annotate.MarginBins)}
 			if n > 0 {
-				b.Label = thousands(n)
+				b.Label = Thousands(n)
 			}
 			h.Bins, total = append(h.Bins, b), total+n
 		}
-		h.Title = fmt.Sprintf("depth %d: %s tuples", depth, thousands(total))
+		h.Title = fmt.Sprintf("depth %d: %s tuples", depth, Thousands(total))
 		if depth == 0 {
-			h.Title = fmt.Sprintf("outermost clauses: %s tuples", thousands(total))
+			h.Title = fmt.Sprintf("outermost clauses: %s tuples", Thousands(total))
 		}
 		all = append(all, h)
 	}

@@ -52,6 +52,10 @@ const (
 	smoothPoints = 60
 )
 
+// startShare is the share of the steps at the start that do not widen the vertical
+// axis: a new model's first losses would flatten all that follow.
+const startShare = 0.05
+
 // seriesStyles is the number of line styles in the style sheet.
 const seriesStyles = 6
 
@@ -123,15 +127,21 @@ func (m metric) draw(runs []Run, series [][]point) curve {
 	if m.share {
 		y = axis{low: 100 * y.low, high: 100 * y.high}
 	}
-	for i, points := range series {
-		if !m.dotted {
-			series[i] = binned(points, smoothPoints)
-		}
+	longest := 1
+	for _, points := range series {
+		longest = max(longest, len(points))
 		for _, p := range points {
 			x.high = max(x.high, p.x)
 		}
+	}
+	for i, points := range series {
+		if !m.dotted { // bins as wide for a short run as for a long one
+			series[i] = binned(points, (smoothPoints*len(points)+longest-1)/longest)
+		}
 		for _, p := range series[i] {
-			y.low, y.high = min(y.low, p.y), max(y.high, p.y)
+			if m.dotted || p.x > startShare*x.high {
+				y.low, y.high = min(y.low, p.y), max(y.high, p.y)
+			}
 		}
 	}
 	y.round()

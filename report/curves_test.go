@@ -2,9 +2,12 @@ package report
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"caper/train"
 )
 
 func TestAxis(t *testing.T) {
@@ -84,6 +87,38 @@ func TestCurvesMarkTheKeptModel(t *testing.T) {
 			if len(l.Dots) > 0 && kept != 1 {
 				t.Errorf("%s: run %d: %d validations marked as the best", c.Title, l.Series, kept)
 			}
+		}
+	}
+}
+
+// The first losses of a new model do not flatten the rest of the curve.
+func TestStartDoesNotSetTheScale(t *testing.T) {
+	var lines []train.Metrics
+	for step := range 1000 {
+		loss := 1.0
+		if step < 20 {
+			loss = 50
+		}
+		lines = append(lines, train.Metrics{Step: step + 1, Loss: &loss})
+	}
+	c := curves([]Run{{Name: "run", Metrics: lines}})[0]
+	if top := c.Y[len(c.Y)-1].Label; top != "1" {
+		t.Errorf("the axis ends at %s, want 1", top)
+	}
+}
+
+// A short run is smoothed over as many steps as a long one.
+func TestSmoothingIsAsWideForShortRuns(t *testing.T) {
+	long := make([]train.Metrics, 600)
+	for i := range long {
+		loss := float64(i)
+		long[i] = train.Metrics{Step: i, Loss: &loss}
+	}
+	c := curves([]Run{{Name: "long", Metrics: long}, {Name: "short", Metrics: long[:100]}})[0]
+	for i, want := range []int{smoothPoints, smoothPoints / 6} {
+		line := c.Lines[i+1] // behind the faint one
+		if got := len(strings.Fields(line.Points)); got != want {
+			t.Errorf("run %d: %d points, want %d", i, got, want)
 		}
 	}
 }

@@ -19,7 +19,8 @@ const (
 	shownRunes   = 60 // of a cell
 )
 
-// openExamples is the number of examples that are unfolded at first.
+// openExamples is the number of examples that are unfolded at first, beside the
+// first one that the model missed.
 const openExamples = 3
 
 // shown is an Example as the template needs it.
@@ -54,9 +55,13 @@ type cell struct {
 func shownExamples(examples []Example) []shown {
 	limit := scoreLimit(examples)
 	var all []shown
+	missed := false
 	for i, e := range examples {
 		s := shown{Question: e.Question, DBID: e.DBID, Origin: e.Origin, Correct: e.Correct, Open: i < openExamples}
 		s.Found, s.Verdict = verdict(e.Clauses)
+		if !s.Found && !missed {
+			s.Open, missed = true, true
+		}
 		lowest := lowestScore(e.Clauses)
 		for _, c := range e.Clauses {
 			s.Clauses = append(s.Clauses, shownClause{
@@ -175,7 +180,7 @@ func tableOf(title string, a Answer) answerTable {
 
 // sizeOf says how large a result is, and how much of it is shown.
 func sizeOf(r *sqlexec.Result) string {
-	size := thousands(len(r.Rows)) + " rows"
+	size := Thousands(len(r.Rows)) + " rows"
 	switch {
 	case len(r.Rows) == 0:
 		size = "no rows"

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -86,5 +87,20 @@ func TestCellOf(t *testing.T) {
 		if got := cellOf(test.value); got != test.want {
 			t.Errorf("%#v: %+v, want %+v", test.value, got, test.want)
 		}
+	}
+}
+
+// The first examples are unfolded, and the first that the model missed.
+func TestFirstMissIsOpen(t *testing.T) {
+	found := Example{Clauses: []Clause{{Kind: sql.ClauseSelect, Score: -1, Faulty: true}, {Kind: sql.ClauseEnd, Score: 1}}}
+	missed := Example{Clauses: []Clause{{Kind: sql.ClauseSelect, Score: 1, Faulty: true}, {Kind: sql.ClauseEnd, Score: -1}}}
+	var open []int
+	for i, s := range shownExamples([]Example{found, found, found, found, missed, found, missed}) {
+		if s.Open {
+			open = append(open, i)
+		}
+	}
+	if got, want := fmt.Sprint(open), "[0 1 2 4]"; got != want {
+		t.Errorf("open: %s, want %s", got, want)
 	}
 }

@@ -17,6 +17,7 @@ var rules = []string{eval.Logistic, eval.Lexical, eval.Frequent, eval.Longest, e
 // forest is a chart of shares: on each row dots with their 95 % whiskers.
 type forest struct {
 	Title string
+	Count string // of failed queries, if the rows have no counts of their own
 	Rows  []forestRow
 }
 
@@ -58,10 +59,9 @@ type located struct {
 
 // headline is the one figure of a test that a reader should remember.
 type headline struct {
-	Test, Top1, Interval, Weighing string
-	Rival, RivalTop1               string // empty without baselines
-	Leads                          bool
-	Lead                           string // or, if the model does not lead, how far it trails
+	Test, Count, Top1, Interval, Weighing string
+	Rival, RivalTop1                      string // empty without baselines
+	Lead                                  string // what the model's lead over the rival comes to
 }
 
 // figures are a chart's numbers as a table.
@@ -121,20 +121,17 @@ func locatedTests(p Page) []located {
 func locatedTest(t Test, ws []weighed) located {
 	l := located{Test: t.Name, Headline: headlineOf(t.Name, ws[0])}
 	for _, w := range ws {
-		if l.Counts != "" {
-			l.Counts += "; "
-		}
-		l.Counts += fmt.Sprintf("%s: %s faults of %s questions", w.name, thousands(w.result.Count), thousands(w.result.Questions))
 		l.Against = append(l.Against, againstRules(w))
 		l.Figures = append(l.Figures, figuresOf(w))
 		l.Labels = append(l.Labels, byLabel(w))
 	}
-	natural := ws[len(ws)-1].result // within one kind the weighings agree
+	l.Counts = countsOf(ws)
+	last := ws[len(ws)-1] // natural, if there is one; within one kind the weighings agree
 	l.Parts = []forest{
-		parts("By kind of the faulty clause", natural.ByKind, natural.Best, func(kind string) (string, int) {
+		parts("By kind of the faulty clause", last.result.ByKind, last.result.Best, func(kind string) (string, int) {
 			return kind, sql.ClauseKind(kind).Rank()
 		}),
-		parts("By number of clauses", natural.ByClauses, natural.Best, func(n string) (string, int) {
+		parts("By number of clauses, "+last.name, last.result.ByClauses, last.result.Best, func(n string) (string, int) {
 			clauses, _ := strconv.Atoi(n)
 			return n + " clauses", clauses
 		}),
@@ -142,24 +139,48 @@ func locatedTest(t Test, ws []weighed) located {
 	return l
 }
 
+// countsOf says how many faults a test has, and how many a balanced figure leaves out.
+func countsOf(ws []weighed) string {
+	all := ws[len(ws)-1].result
+	text := fmt.Sprintf("%s failed queries of %s questions", Thousands(all.Count), Thousands(all.Questions))
+	if rare := all.Count - ws[0].result.Count; rare > 0 {
+		text += fmt.Sprintf("; %s of them fail in kinds of clauses too rare for a balanced figure", Thousands(rare))
+	}
+	return text
+}
+
 func headlineOf(test string, w weighed) headline {
 	r := w.result
-	h := headline{Test: test, Weighing: w.name, Top1: digits(r.Top1), Interval: span(r.Top1Interval)}
+	h := headline{
+		Test: test, Count: Thousands(r.Count), Top1: digits(r.Top1), Interval: span(r.Top1Interval), Weighing: weighingNames[w.name],
+	}
 	if rival, ok := r.Baselines[r.Best]; ok {
-		h.Rival, h.RivalTop1 = r.Best, digits(rival.Top1)
-		lead, interval := rival.Lead.Top1, rival.Lead.Top1Interval
-		h.Leads = lead >= 0
-		if !h.Leads {
-			lead, interval = -lead, eval.Interval{-interval[1], -interval[0]}
-		}
-		h.Lead = fmt.Sprintf("%s points (%s)", digits(lead), span(interval))
+		h.Rival, h.RivalTop1, h.Lead = r.Best, digits(rival.Top1), leadText(rival.Lead)
 	}
 	return h
 }
 
+// leadText says who leads, unless the interval of the lead holds 0.
+func leadText(lead eval.Measure) string {
+	low, high := lead.Top1Interval[0], lead.Top1Interval[1]
+	switch {
+	case low > 0:
+		return fmt.Sprintf("the model leads by %s points (%s)", digits(lead.Top1), span(lead.Top1Interval))
+	case high < 0:
+		return fmt.Sprintf("the model trails by %s points (%s)", digits(-lead.Top1), span(eval.Interval{-high, -low}))
+	}
+	return fmt.Sprintf("no significant difference (the model's lead is %s points, %s)", points(lead.Top1), span(lead.Top1Interval))
+}
+
+// weighingNames explain the weighings where there is room for a few words.
+var weighingNames = map[string]string{
+	"balanced": "every clause kind weighing the same (balanced)",
+	"natural":  "every fault weighing the same (natural)",
+}
+
 // againstRules compares the model with every rule.
 func againstRules(w weighed) forest {
-	f := forest{Title: title(w)}
+	f := forest{Title: title(w), Count: Thousands(w.result.Count)}
 	f.Rows = append(f.Rows, forestRow{
 		Name: "Clause-PRM", Own: true, Marks: []mark{markOf("model", w.result.Measure)}, Figure: withSpan(w.result.Measure),
 	})
@@ -187,7 +208,7 @@ func figuresOf(w weighed) figures {
 	for _, name := range rules {
 		if b, ok := w.result.Baselines[name]; ok {
 			r := row(name, b.Measure)
-			r.LeadTop1, r.LeadInterval = fmt.Sprintf("%+.1f", 100*b.Lead.Top1), span(b.Lead.Top1Interval)
+			r.LeadTop1, r.LeadInterval = points(b.Lead.Top1), span(b.Lead.Top1Interval)
 			t.Rows = append(t.Rows, r)
 		}
 	}
@@ -197,7 +218,7 @@ func figuresOf(w weighed) figures {
 // byLabel compares the model with the best rule of each set: faults of each source,
 // and the failures of which exactly one single-clause repair is known to work.
 func byLabel(w weighed) forest {
-	f := forest{Title: "By label, " + w.name}
+	f := forest{Title: "By origin of the label, " + w.name}
 	add := func(name string, c eval.Comparison, ok bool) {
 		if ok && c.Count > 0 {
 			f.Rows = append(f.Rows, comparisonRow(name, c, c.Best))
@@ -236,47 +257,13 @@ func parts(title string, by map[string]eval.Comparison, rule string, order func(
 }
 
 func comparisonRow(name string, c eval.Comparison, rule string) forestRow {
-	row := forestRow{Name: name, Note: thousands(c.Count), Figure: digits(c.Top1)}
+	row := forestRow{Name: name, Note: "n = " + Thousands(c.Count), Figure: digits(c.Top1)}
 	if rival, ok := c.Baselines[rule]; ok {
 		row.Marks = append(row.Marks, markOf("rule", rival.Measure))
 		row.Figure += " vs " + digits(rival.Top1) + " " + rule
 	}
 	row.Marks = append(row.Marks, markOf("model", c.Measure))
 	return row
-}
-
-// ablations puts the runs beside each other on every test that more than one of
-// them took, with the best rule for comparison.
-func ablations(p Page) []forest {
-	var charts []forest
-	for _, first := range p.Tests {
-		if first.Run != p.mainRun() {
-			continue
-		}
-		for _, w := range first.weighings() {
-			f := forest{Title: first.Name + ", " + w.name}
-			for _, t := range p.Tests {
-				for _, other := range t.weighings() {
-					if t.Name == first.Name && other.name == w.name {
-						f.Rows = append(f.Rows, forestRow{
-							Name: t.Run, Own: t.Run == first.Run,
-							Marks: []mark{markOf("model", other.result.Measure)}, Figure: withSpan(other.result.Measure),
-						})
-					}
-				}
-			}
-			if len(f.Rows) < 2 {
-				continue
-			}
-			if rival, ok := w.result.Baselines[w.result.Best]; ok {
-				f.Rows = append(f.Rows, forestRow{
-					Name: w.result.Best, Note: "best rule", Marks: []mark{markOf("rule", rival.Measure)}, Figure: withSpan(rival.Measure),
-				})
-			}
-			charts = append(charts, f)
-		}
-	}
-	return charts
 }
 
 // digits writes a share in percent, span an interval of shares.

@@ -15,6 +15,8 @@ func TestHeadlineSaysWhoLeads(t *testing.T) {
 	}{
 		{0.2, eval.Interval{0.1, 0.3}, "the model leads by 20.0 points (10.0 to 30.0)"},
 		{-0.2, eval.Interval{-0.3, -0.1}, "the model trails by 20.0 points (10.0 to 30.0)"},
+		{0.2, eval.Interval{-0.1, 0.3}, "no significant difference (the model's lead is +20.0 points, -10.0 to 30.0)"},
+		{-0.2, eval.Interval{-0.3, 0}, "no significant difference (the model's lead is -20.0 points, -30.0 to 0.0)"},
 	} {
 		var l eval.Localization
 		l.Best = eval.Logistic
@@ -27,27 +29,20 @@ func TestHeadlineSaysWhoLeads(t *testing.T) {
 	}
 }
 
-// The runs of one test stand beside each other; a test that one run took alone is
-// no ablation.
-func TestAblations(t *testing.T) {
-	l := drawnLocalization(1, 2, false)
-	p := Page{
-		Runs: []Run{{Name: "default"}, {Name: "other"}},
-		Tests: []Test{
-			{Name: "both", Run: "default", Natural: &l, Balanced: &l},
-			{Name: "alone", Run: "default", Natural: &l},
-			{Name: "both", Run: "other", Natural: &l},
-		},
-	}
-	charts := ablations(p)
-	if len(charts) != 1 || charts[0].Title != "both, natural" {
-		t.Fatalf("charts %+v", charts)
-	}
-	var names []string
-	for _, row := range charts[0].Rows {
-		names = append(names, row.Name)
-	}
-	if got, want := strings.Join(names, " "), "default other "+l.Best; got != want {
-		t.Errorf("rows %q, want %q", got, want)
+// The counts are those of all faults; what a balanced figure leaves out is said.
+func TestCountsOf(t *testing.T) {
+	all, most := measured(0.5, 0.1), measured(0.5, 0.1)
+	all.Count, most.Count, all.Questions = 1234, 1230, 600
+	for _, test := range []struct {
+		ws   []weighed
+		want string
+	}{
+		{[]weighed{{"natural", all}}, "1,234 failed queries of 600 questions"},
+		{[]weighed{{"balanced", all}, {"natural", all}}, "1,234 failed queries of 600 questions"},
+		{[]weighed{{"balanced", most}, {"natural", all}}, "1,234 failed queries of 600 questions; 4 of them fail in kinds of clauses too rare for a balanced figure"},
+	} {
+		if got := countsOf(test.ws); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
 	}
 }

@@ -19,17 +19,17 @@ func trainings(runs []Run) grid {
 		name string
 		cell func(Run) string
 	}{
-		{"best validation Top-1, % (step)", bestValidation},
-		{"optimiser steps", func(r Run) string { return thousands(lastStep(r.Metrics)) }},
-		{"pairs", func(r Run) string { return ofOutcome(r, func(o *train.Outcome) string { return thousands(o.Pairs) }) }},
-		{"questions", func(r Run) string {
-			return ofOutcome(r, func(o *train.Outcome) string { return thousands(o.Questions) })
+		{"best validation Top-1, % (at step)", bestValidation},
+		{"optimiser steps", func(r Run) string { return Thousands(lastStep(r.Metrics)) }},
+		{"pairs trained on", func(r Run) string { return ofOutcome(r, func(o *train.Outcome) string { return Thousands(o.Pairs) }) }},
+		{"questions trained on", func(r Run) string {
+			return ofOutcome(r, func(o *train.Outcome) string { return Thousands(o.Questions) })
 		}},
-		{"pairs left out, too long", func(r Run) string { return ofOutcome(r, func(o *train.Outcome) string { return thousands(o.TooLong) }) }},
-		{"steps skipped, not finite", func(r Run) string { return thousands(skippedSteps(r.Metrics)) }},
+		{"pairs left out, too long", func(r Run) string { return ofOutcome(r, func(o *train.Outcome) string { return Thousands(o.TooLong) }) }},
+		{"steps skipped, not finite", func(r Run) string { return Thousands(skippedSteps(r.Metrics)) }},
 		{"tokens a second", tokensPerSecond},
-		{"tokens, unpacked to packed", unsharedTokens},
-		{"time", func(r Run) string { return ofOutcome(r, func(o *train.Outcome) string { return duration(o.Elapsed) }) }},
+		{"tokens, separate to packed", unsharedTokens},
+		{"training time", func(r Run) string { return ofOutcome(r, func(o *train.Outcome) string { return duration(o.Elapsed) }) }},
 		{"ended early", func(r Run) string { return ofOutcome(r, func(o *train.Outcome) string { return o.Stopped }) }},
 	}
 	for _, run := range runs {
@@ -78,7 +78,7 @@ func bestValidation(r Run) string {
 	cell := ""
 	for _, m := range r.Metrics {
 		if m.Best && m.Top1 != nil {
-			cell = fmt.Sprintf("%s (%d)", digits(*m.Top1), m.Step)
+			cell = fmt.Sprintf("%s (%s)", digits(*m.Top1), Thousands(m.Step))
 		}
 	}
 	return cell
@@ -96,7 +96,7 @@ func tokensPerSecond(r Run) string {
 		return ""
 	}
 	slices.Sort(rates)
-	return thousands(int(rates[len(rates)/2]))
+	return Thousands(int(rates[len(rates)/2]))
 }
 
 // unsharedTokens compares what separate sequences would hold with what was computed.

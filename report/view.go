@@ -15,7 +15,7 @@ type view struct {
 	When      string
 	Headlines []headline
 	Located   []located
-	Ablations []forest
+	Ablations *study
 	Curves    []curve
 	Legend    []legendEntry
 	Training  grid
@@ -32,7 +32,7 @@ func newView(p Page) view {
 		Page:      p,
 		CSS:       template.CSS(pageCSS),
 		Located:   locatedTests(p),
-		Ablations: ablations(p),
+		Ablations: studied(p),
 		Curves:    curves(p.Runs),
 		Legend:    legend(p.Runs),
 		Training:  trainings(p.Runs),
@@ -90,7 +90,7 @@ func (b bars) scaled(values []float64) bars {
 }
 
 func durations(timings []Timing) bars {
-	var b bars
+	b := bars{Title: "Time of each part"}
 	var values []float64
 	for _, t := range timings {
 		b.Rows = append(b.Rows, bar{Name: t.Name, Label: duration(t.Duration)})
@@ -112,10 +112,10 @@ func duration(d time.Duration) string {
 	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// thousands writes a count with its digits in groups of three.
-func thousands(n int) string {
+// Thousands writes a count with its digits in groups of three.
+func Thousands(n int) string {
 	if n < 0 {
-		return "-" + thousands(-n)
+		return "-" + Thousands(-n)
 	}
 	digits := strconv.Itoa(n)
 	var groups []string

@@ -34,9 +34,9 @@ func (d *demo) describe(bench sample.Summary, rollouts sample.RolloutSummary) {
 		questions += n
 	}
 	p.Facts = []report.Fact{
-		{Name: "databases", Value: fmt.Sprint(bench.Databases), Note: fmt.Sprintf("%d rows", bench.Rows)},
-		{Name: "questions", Value: fmt.Sprint(questions)},
-		{Name: "simulated rollouts", Value: fmt.Sprint(total)},
+		{Name: "databases", Value: report.Thousands(bench.Databases), Note: report.Thousands(bench.Rows) + " rows in all"},
+		{Name: "questions", Value: report.Thousands(questions), Note: "with gold SQL"},
+		{Name: "simulated candidate queries", Value: report.Thousands(total)},
 	}
 }
 
@@ -61,13 +61,21 @@ func (d *demo) examples(ctx context.Context, faults []eval.Fault, scores [][]flo
 		answer := func(query string) report.Answer { return report.AnswerOf(db.Query(ctx, query)) }
 		d.page.Examples = append(d.page.Examples, report.Example{
 			Question: t.Question, DBID: t.DBID,
-			Origin:    fmt.Sprintf("%s (%s), simulated rollout", t.Source, t.Operator),
+			Origin:    origin(t),
 			Clauses:   report.Clauses(&faults[n], scores[n]),
 			Correct:   t.SQLChosen,
 			Predicted: answer(t.SQLRejected), Expected: answer(t.SQLChosen),
 		})
 	}
 	return nil
+}
+
+// origin says where a failed query comes from, for readers who know no operators.
+func origin(t data.Tuple) string {
+	if t.Source == "injection" {
+		return "a correct simulated query with one change (" + t.Operator + ")"
+	}
+	return "a simulated query that failed, its fault found by repair (" + t.Operator + ")"
 }
 
 // report writes the page.
