@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -24,6 +23,9 @@ type Config struct {
 	Model Model `toml:"model"`
 	Train Train `toml:"train"`
 	Loss  Loss  `toml:"loss"`
+
+	file  string            // that it was read from, "" for none
+	given map[string]string // where the value of a key was written: FILE:LINE or an override
 }
 
 // Model says where the weights come from: a folder in Hugging Face layout, or a
@@ -122,14 +124,14 @@ func Defaults() Config {
 }
 
 // LoadConfig reads a TOML file (path may be empty) over the defaults and applies
-// the overrides, words of the form section.key=value.
+// the overrides, words of the form section.key=value. Its errors are *ConfigError.
 func LoadConfig(path string, overrides []string) (Config, error) {
 	if path == "" {
 		return ParseConfig(nil, "", overrides)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return Config{}, fmt.Errorf("configuration: %w", err)
+		return Config{}, &ConfigError{fmt.Errorf("configuration: %w", err)}
 	}
 	return ParseConfig(text, path, overrides)
 }
@@ -137,19 +139,51 @@ func LoadConfig(path string, overrides []string) (Config, error) {
 // ParseConfig is LoadConfig for a text; name stands for the file in errors.
 func ParseConfig(text []byte, name string, overrides []string) (Config, error) {
 	c := Defaults()
-	if err := decode(text, &c, name); err != nil {
+	c.file, c.given = name, map[string]string{}
+	if err := c.read(text, func(line int) string { return fmt.Sprintf("%s:%d", name, line) }); err != nil {
 		return c, err
 	}
 	for _, word := range overrides {
 		key, value, ok := strings.Cut(word, "=")
 		if !ok {
-			return c, fmt.Errorf("override %q: want section.key=value", word)
+			return c, &ConfigError{fmt.Errorf("override %q: want section.key=value", word)}
 		}
-		if err := decode([]byte(key+" = "+tomlValue(key, value)), &c, "override "+strconv.Quote(word)); err != nil {
+		where := "override " + strconv.Quote(word)
+		if err := c.read([]byte(key+" = "+tomlValue(key, value)), func(int) string { return where }); err != nil {
 			return c, err
 		}
 	}
 	return c, c.check()
+}
+
+// read decodes text over c and notes where each key stands.
+func (c *Config) read(text []byte, place func(line int) string) error {
+	if err := decode(text, c, place); err != nil {
+		return &ConfigError{err}
+	}
+	for key, line := range keyLines(text) {
+		c.given[key] = place(line)
+	}
+	return nil
+}
+
+// keyLines finds the line of every key: a strict decoder that has a place for none
+// of them lists them all.
+func keyLines(text []byte) map[string]int {
+	var none struct {
+		Model, Train, Loss struct{}
+	}
+	d := toml.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	lines := map[string]int{}
+	var missing *toml.StrictMissingError
+	if errors.As(d.Decode(&none), &missing) {
+		for _, e := range missing.Errors {
+			row, _ := e.Position()
+			lines[strings.Join(e.Key(), ".")] = row
+		}
+	}
+	return lines
 }
 
 // tomlValue writes a command-line word as TOML, in the form that its key takes: text
@@ -175,7 +209,7 @@ func tomlValue(key, word string) string {
 	return word
 }
 
-func decode(text []byte, c *Config, where string) error {
+func decode(text []byte, c *Config, place func(line int) string) error {
 	d := toml.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	err := d.Decode(c)
@@ -184,17 +218,41 @@ func decode(text []byte, c *Config, where string) error {
 		e := strict.Errors[0]
 		row, _ := e.Position()
 		key := strings.Join(e.Key(), ".")
-		return fmt.Errorf("%s:%d: unknown key %q; the nearest is %q", where, row, key, nearest(key, keys()))
+		return fmt.Errorf("%s: unknown key %q; the nearest is %q", place(row), key, nearest(key, keys()))
 	}
 	var bad *toml.DecodeError
 	if errors.As(err, &bad) {
-		row, col := bad.Position()
-		return fmt.Errorf("%s:%d:%d: %s", where, row, col, bad.Error())
+		row, _ := bad.Position()
+		key := strings.Join(bad.Key(), ".")
+		if want := wanted(key); want != "" {
+			return fmt.Errorf("%s: %s: want %s", place(row), key, want)
+		}
+		return fmt.Errorf("%s: %s", place(row), strings.TrimPrefix(bad.Error(), "toml: "))
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", where, err)
+		return fmt.Errorf("%s: %w", place(1), err)
 	}
 	return nil
+}
+
+// wanted names the type of a key's value, "" where there is no such key.
+func wanted(key string) string {
+	if key == "train.seed" {
+		return "a whole number, 0 or more"
+	}
+	switch Defaults().values()[key].(type) {
+	case int64:
+		return "a whole number"
+	case float64:
+		return "a number"
+	case bool:
+		return "true or false"
+	case string:
+		return "a text in quotes"
+	case []any:
+		return "a list of texts in quotes"
+	}
+	return ""
 }
 
 // values returns every value under its key, section.key.
@@ -248,40 +306,4 @@ func (c Config) Text() string {
 		panic(err) // only plain fields: cannot fail
 	}
 	return string(text)
-}
-
-func (c Config) check() error {
-	positive := []struct {
-		key   string
-		value float64
-	}{
-		{"train.epochs", float64(c.Train.Epochs)}, {"train.batch_pairs", float64(c.Train.BatchPairs)},
-		{"train.micro_batch_tokens", float64(c.Train.MicroBatchTokens)}, {"train.max_length", float64(c.Train.MaxLength)},
-		{"train.lr", c.Train.LR}, {"train.grad_clip", c.Train.GradClip}, {"train.eps", c.Train.Epsilon},
-		{"train.keep_checkpoints", float64(c.Train.KeepCheckpoints)}, {"train.max_bad_steps", float64(c.Train.MaxBadSteps)},
-		{"loss.alpha", c.Loss.Alpha}, {"model.initializer_range", c.Model.InitializerStdDev},
-		{"model.min_time_step", c.Model.MinTimeStep}, {"model.max_time_step", c.Model.MaxTimeStep},
-	}
-	for _, p := range positive {
-		if !(p.value > 0) || math.IsInf(p.value, 0) {
-			return fmt.Errorf("configuration: %s = %v: must be above 0 and finite", p.key, p.value)
-		}
-	}
-	shares := []struct {
-		key   string
-		value float64
-	}{
-		{"train.warmup", c.Train.Warmup}, {"train.min_lr_ratio", c.Train.MinLRRatio},
-		{"train.holdout_databases", c.Train.HoldoutDatabases},
-		{"train.beta1", c.Train.Beta1}, {"train.beta2", c.Train.Beta2},
-	}
-	for _, s := range shares {
-		if isBeta := strings.HasPrefix(s.key, "train.beta"); !(s.value >= 0 && s.value <= 1) || isBeta && s.value == 1 {
-			return fmt.Errorf("configuration: %s = %v: must lie in [0, 1], and a beta below 1", s.key, s.value)
-		}
-	}
-	if !slices.Contains([]string{"weight", "offset", "both", "none"}, c.Loss.Margin) {
-		return fmt.Errorf("configuration: loss.margin = %q: must be weight, offset, both or none", c.Loss.Margin)
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -53,14 +54,14 @@ type dataset struct {
 	pairs   int
 }
 
-// readTuples reads every file of the configuration.
-func readTuples(paths []string) ([]data.Tuple, error) {
-	if len(paths) == 0 {
-		return nil, fmt.Errorf("configuration: train.tuples names no file")
-	}
+// readTuples reads every file of the configuration. It stops when ctx ends.
+func readTuples(ctx context.Context, paths []string) ([]data.Tuple, error) {
 	var all []data.Tuple
 	for _, path := range paths {
 		for tuple, err := range data.ReadTuples(path) {
+			if err == nil {
+				err = ctx.Err()
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -68,7 +69,7 @@ func readTuples(paths []string) ([]data.Tuple, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%v: no tuples", paths)
+		return nil, fmt.Errorf("%s: no tuples: see what caper annotate said of its rollouts", strings.Join(paths, ", "))
 	}
 	return all, nil
 }
@@ -84,7 +85,7 @@ func holdOut(tuples []data.Tuple, share float64, seed uint64) (train, heldOut []
 	names = slices.Compact(names)
 	count := int(math.Ceil(share * float64(len(names))))
 	if share > 0 && count >= len(names) {
-		return nil, nil, fmt.Errorf("train.holdout_databases = %v of %d databases leaves none to train on: give tuples of more databases, or train.holdout_databases=0", share, len(names))
+		return nil, nil, fmt.Errorf("of %d databases leaves none to train on: give tuples of more databases, or train.holdout_databases=0", len(names))
 	}
 	engine.Random(seed, "holdout", 0, 0).Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	held := map[string]bool{}
@@ -152,7 +153,7 @@ func encode(tuples []data.Tuple, layout *model.Layout, c Config) (*dataset, erro
 	}
 	d.questions = slices.DeleteFunc(d.questions, func(q question) bool { return len(q.pairs) == 0 })
 	if len(d.questions) == 0 {
-		return nil, fmt.Errorf("no pair fits train.max_length = %d tokens", c.Train.MaxLength)
+		return nil, c.mistake("train.max_length", "no pair is that short: raise it")
 	}
 	return d, nil
 }

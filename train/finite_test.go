@@ -69,7 +69,7 @@ func TestSkippedStepsDoNotCountForTheOptimiser(t *testing.T) {
 	if err := r.checkpoint(); err != nil {
 		t.Fatal(err)
 	}
-	resumed, err := open(c, Options{Resume: true})
+	resumed, err := open(t.Context(), c, Options{Resume: true})
 	if err != nil {
 		t.Fatal(err)
 	}

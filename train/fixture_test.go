@@ -113,7 +113,7 @@ func smallConfig(t *testing.T, overrides ...string) Config {
 // opened returns a run that is ready for its first step.
 func opened(t *testing.T, c Config) *prm {
 	t.Helper()
-	r, err := open(c, Options{})
+	r, err := open(t.Context(), c, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

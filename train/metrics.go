@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"caper/data"
 )
 
 // Metrics is one line of metrics.jsonl, the record of a run that every other view
@@ -106,7 +108,7 @@ func ReadMetrics(dir string) ([]Metrics, error) {
 		}
 		var m Metrics
 		if err := json.Unmarshal(line, &m); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", path, n, err)
+			return nil, fmt.Errorf("%s:%d: %w", path, n, data.PlainJSONError(err))
 		}
 		all = append(all, m)
 	}

@@ -81,7 +81,10 @@ type prm struct {
 // PRM trains a Clause-PRM and returns where its best model lies.
 func PRM(ctx context.Context, c Config, o Options) (Outcome, error) {
 	started := time.Now()
-	r, err := open(c, o)
+	r, err := open(ctx, c, o)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return Outcome{}, fmt.Errorf("%w before the first step: run the same command again", ErrInterrupted)
+	}
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -101,9 +104,12 @@ func PRM(ctx context.Context, c Config, o Options) (Outcome, error) {
 func (r *prm) modelDir() string { return filepath.Join(r.config.Train.Out, "model") }
 
 // open prepares a run: data, model, optimiser, and the run folder.
-func open(c Config, o Options) (*prm, error) {
+func open(ctx context.Context, c Config, o Options) (*prm, error) {
 	if c.Train.Out == "" {
-		return nil, fmt.Errorf("configuration: train.out names no folder")
+		return nil, c.mistake("train.out", "name the run folder: train.out=DIR")
+	}
+	if len(c.Train.Tuples) == 0 {
+		return nil, c.mistake("train.tuples", "name the tuple files: train.tuples=FILE,...")
 	}
 	if err := absolutePaths(c.Train.Tuples); err != nil {
 		return nil, err
@@ -123,13 +129,13 @@ func open(c Config, o Options) (*prm, error) {
 	}
 	r := &prm{config: c, options: o, device: engine.CPU(c.Train.Threads), state: state{Config: c.identity().Text(), Best: -1}}
 	r.tape = engine.NewTape(r.device)
-	tuples, err := readTuples(c.Train.Tuples)
+	tuples, err := readTuples(ctx, c.Train.Tuples)
 	if err != nil {
 		return nil, err
 	}
 	training, heldOut, err := holdOut(tuples, c.Train.HoldoutDatabases, c.Train.Seed)
 	if err != nil {
-		return nil, err
+		return nil, c.mistake("train.holdout_databases", "%w", err)
 	}
 	if from != "" {
 		err = r.load(from, saved)
@@ -141,7 +147,7 @@ func open(c Config, o Options) (*prm, error) {
 	}
 	layout, err := r.model.Layout()
 	if err != nil {
-		return nil, fmt.Errorf("%w: let model.clause_token and model.end_token name added tokens of the model's tokenizer, such as <|fim_pad|> and <|im_end|> of Qwen3.5", err)
+		return nil, c.mistake("model.clause_token", "%w: let it and model.end_token name added tokens of the model's tokenizer, such as <|fim_pad|> and <|im_end|> of Qwen3.5", err)
 	}
 	if r.data, err = encode(training, layout, c); err != nil {
 		return nil, err

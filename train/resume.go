@@ -12,15 +12,15 @@ func checkFolder(c Config, resume bool, from string, saved state) error {
 		return nil
 	}
 	if !resume {
-		return fmt.Errorf("%s already holds a run at step %d: add --resume to go on, or choose another train.out", c.Train.Out, saved.Step)
+		return c.mistake("train.out", "a run is there already, at step %d: add --resume to go on, or choose another folder", saved.Step)
 	}
 	key, err := c.difference(saved.Config)
 	if err != nil {
 		return fmt.Errorf("%s: configuration of the run there: %w", filepath.Join(from, stateFile), err)
 	}
 	if key != "" {
-		return fmt.Errorf("%s: the run there has another %s: resume it with --config %s, or choose another train.out",
-			from, key, filepath.Join(c.Train.Out, ConfigName))
+		return c.mistake(key, "the run in %s has another value: resume it with --config %s, or choose another train.out",
+			c.Train.Out, filepath.Join(c.Train.Out, ConfigName))
 	}
 	return nil
 }
@@ -37,7 +37,7 @@ func (c Config) identity() Config {
 // default.
 func (c Config) difference(saved string) (string, error) {
 	before := Defaults()
-	if err := decode([]byte(saved), &before, "saved"); err != nil {
+	if err := decode([]byte(saved), &before, func(line int) string { return fmt.Sprintf("its line %d", line) }); err != nil {
 		return "", err
 	}
 	a, b := c.identity().values(), before.identity().values()

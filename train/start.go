@@ -1,7 +1,6 @@
 package train
 
 import (
-	"fmt"
 	"iter"
 
 	"caper/data"
@@ -35,7 +34,7 @@ func (r *prm) start(tuples []data.Tuple) error {
 func (r *prm) makeReward() error {
 	m := r.model
 	if m.Tokenizer == nil {
-		return fmt.Errorf("%s: no tokenizer.json", r.config.Model.Path)
+		return r.config.mistake("model.path", "no tokenizer.json in that folder: copy it from where the weights come from")
 	}
 	if m.Score == nil {
 		m.ToReward(r.config.Train.Seed)
@@ -51,30 +50,34 @@ func (r *prm) makeReward() error {
 
 // newModel makes a Qwen3.5 text model of the configured shape.
 func (r *prm) newModel(tuples []data.Tuple) (*model.Model, error) {
-	shape := r.config.Model
-	words, err := tokenizer.Train(texts(tuples), tokenizer.TrainOptions{
-		VocabSize: shape.VocabularySize, Added: []string{"<|endoftext|>", shape.EndToken, shape.ClauseToken},
-	})
+	c := r.config.Model
+	words, err := tokenizer.Train(texts(tuples), tokenizer.TrainOptions{VocabSize: c.VocabularySize, Added: addedTokens(c)})
 	if err != nil {
-		return nil, fmt.Errorf("model.vocab_size: %w", err)
+		return nil, err
 	}
-	c := qwen35.Defaults()
-	c.VocabSize = shape.VocabularySize
-	c.HiddenSize, c.IntermediateSize, c.Layers = shape.HiddenSize, shape.IntermediateSize, shape.Layers
-	c.Heads, c.KVHeads, c.HeadDim = shape.AttentionHeads, shape.KeyValueHeads, shape.HeadDim
-	c.KeyHeads, c.ValueHeads = shape.LinearKeyHeads, shape.LinearValueHeads
-	c.KeyDim, c.ValueDim = shape.LinearKeyDim, shape.LinearValueDim
-	c.InitRange, c.Tied = shape.InitializerStdDev, true
-	if shape.FullAttentionGap < 1 {
-		return nil, fmt.Errorf("configuration: model.full_attention_interval = %d: must be above 0", shape.FullAttentionGap)
-	}
-	c.LayerTypes = qwen35.LayerTypes(shape.Layers, shape.FullAttentionGap)
-	m, err := model.New(model.Config{Text: c, Reward: true, ClauseToken: shape.ClauseToken, EndToken: shape.EndToken}, r.device, r.config.Train.Seed)
+	shape := c.shape()
+	m, err := model.New(model.Config{Text: shape, Reward: true, ClauseToken: c.ClauseToken, EndToken: c.EndToken}, r.device, r.config.Train.Seed)
 	if err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
+		return nil, err
 	}
-	freshen(m, c, shape)
+	freshen(m, shape, c)
 	return m, m.SetTokenizer(words)
+}
+
+// addedTokens are the tokens of a new vocabulary that no text contains.
+func addedTokens(m Model) []string { return []string{"<|endoftext|>", m.EndToken, m.ClauseToken} }
+
+// shape is the new model as its config.json will describe it.
+func (m Model) shape() qwen35.Config {
+	c := qwen35.Defaults()
+	c.VocabSize = m.VocabularySize
+	c.HiddenSize, c.IntermediateSize, c.Layers = m.HiddenSize, m.IntermediateSize, m.Layers
+	c.Heads, c.KVHeads, c.HeadDim = m.AttentionHeads, m.KeyValueHeads, m.HeadDim
+	c.KeyHeads, c.ValueHeads = m.LinearKeyHeads, m.LinearValueHeads
+	c.KeyDim, c.ValueDim = m.LinearKeyDim, m.LinearValueDim
+	c.InitRange, c.Tied = m.InitializerStdDev, true
+	c.LayerTypes = qwen35.LayerTypes(m.Layers, m.FullAttentionGap)
+	return c
 }
 
 // texts yields what the vocabulary is trained on: each prompt once, and the SQL in
