@@ -8,6 +8,7 @@
 package data
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -81,7 +82,7 @@ func OpenBenchmark(dir, format string) (*Benchmark, error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, fmt.Errorf("benchmark: %w", err)
 	} else if !info.IsDir() {
-		return nil, fmt.Errorf("benchmark %s: not a folder", dir)
+		return nil, fmt.Errorf("benchmark %s: not a folder: name the one that holds its questions and databases", dir)
 	}
 	l, err := findLayout(dir, format)
 	if err != nil {
@@ -160,12 +161,35 @@ func (b *Benchmark) database(dbID string) (*sqlexec.Database, error) {
 	}
 	d, err := sqlexec.Open(b.DatabasePath(dbID), b.Limits)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("benchmark %s has no database %q: put its file at %s: %w", b.Dir, dbID, b.DatabasePath(dbID), fs.ErrNotExist)
+		return nil, missingDatabase{fmt.Sprintf("benchmark %s has no database %q: put its file at %s", b.Dir, dbID, b.DatabasePath(dbID))}
 	} else if err != nil {
 		return nil, err
 	}
 	b.databases[dbID] = d
 	return d, nil
+}
+
+// missingDatabase is fs.ErrNotExist in the words of a benchmark.
+type missingDatabase struct{ text string }
+
+func (e missingDatabase) Error() string { return e.text }
+func (e missingDatabase) Unwrap() error { return fs.ErrNotExist }
+
+// CheckDatabases opens databases before they are needed, lest a run end halfway for
+// want of one. The error tells of the first that cannot be used, and of how many.
+func (b *Benchmark) CheckDatabases(dbIDs []string) error {
+	var first error
+	failed := 0
+	for _, id := range dbIDs {
+		if _, err := b.Database(id); err != nil {
+			failed++
+			first = cmp.Or(first, err)
+		}
+	}
+	if failed == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of the %d databases needed cannot be used: %w", failed, len(dbIDs), first)
 }
 
 // isName keeps ids, which come from files of any origin, inside the benchmark.

@@ -2,7 +2,9 @@ package data
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -22,6 +24,7 @@ type File struct {
 	f       *os.File
 	buffer  *bufio.Writer
 	written int64
+	forget  func()
 	done    bool
 }
 
@@ -29,13 +32,18 @@ type File struct {
 // that name stays as it is until Commit.
 func Create(path string) (*File, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("write %s: not a regular file", path)
+		return nil, fmt.Errorf("write %s: not a regular file: choose another name", path)
 	}
+	forget := Temporary(path + ".tmp")
 	f, err := os.Create(path + ".tmp")
 	if err != nil {
+		forget()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("write %s: its folder does not exist: make it first", path)
+		}
 		return nil, fmt.Errorf("write %s: %w", path, err)
 	}
-	return &File{path: path, f: f, buffer: bufio.NewWriterSize(f, 1<<16)}, nil
+	return &File{path: path, f: f, buffer: bufio.NewWriterSize(f, 1<<16), forget: forget}, nil
 }
 
 // Write appends bytes.
@@ -89,6 +97,7 @@ func (f *File) commit() error {
 		return err
 	}
 	f.done = true
+	f.forget()
 	return syncFolder(filepath.Dir(f.path))
 }
 
@@ -110,4 +119,5 @@ func (f *File) Discard() {
 	f.done = true
 	f.f.Close()
 	os.Remove(f.f.Name())
+	f.forget()
 }

@@ -38,6 +38,7 @@ func replaceFolder(path string, fill func(dir string) error) error {
 	if err != nil {
 		return err
 	}
+	defer data.Temporary(dir)()
 	defer os.RemoveAll(dir)
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return err

@@ -1,14 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
 	"iter"
 	"log/slog"
 	"maps"
+	"math"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"caper/annotate"
@@ -16,25 +20,19 @@ import (
 )
 
 type annotateCommand struct {
-	Bench    string `help:"Benchmark folder." required:"" type:"path"`
-	Format   string `help:"auto, spider, bird or synsql." default:"auto" enum:"auto,spider,bird,synsql"`
-	Split    string `help:"Split of the benchmark." default:"dev"`
-	Rollouts files  `help:"Candidate files: ours, official Spider or BIRD predictions." required:"" placeholder:"FILE..."`
-	Out      string `help:"Tuple file to write." required:"" type:"path"`
+	benchFlags `embed:""`
+	Rollouts   files  `help:"Candidate files: ours, official Spider or BIRD predictions." required:"" placeholder:"FILE..."`
+	Out        string `help:"Tuple file to write." required:"" type:"path"`
 
-	Granularity      string        `help:"top (clauses of the outermost statement) or nested (each SELECT block has its own)." default:"nested" enum:"top,nested"`
-	Inject           int           `help:"Mutants of a correct rollout, at most." default:"4"`
-	NoInjection      bool          `help:"No mutants of correct rollouts."`
-	NoCounterfactual bool          `help:"No repairs of failing rollouts."`
-	NoPropagation    bool          `help:"Ablation: only the clause that holds the root cause, every margin alpha."`
-	DependencyEdges  bool          `help:"Carry penalties over dependencies between clauses too."`
-	Seed             uint64        `help:"Keys the draw of mutants, together with each rollout's content." default:"1"`
-	DB               []string      `help:"Only these databases." placeholder:"ID,..."`
-	NotDB            []string      `help:"All databases but these." name:"not-db" placeholder:"ID,..."`
-	Timeout          time.Duration `help:"Time limit of one query." default:"5s"`
-	Workers          int           `help:"0: one per core." default:"0"`
-	Shard            string        `help:"i/n: only the rollouts of questions in shard i, counted from 0, of n." placeholder:"i/n"`
-	JSON             bool          `help:"Print the summary as JSON on stdout."`
+	Granularity      string `help:"top (clauses of the outermost statement), nested (each SELECT block has its own) or predicate (items, joins, conjuncts and keys too)." default:"nested" enum:"top,nested,predicate"`
+	Inject           int    `help:"Mutants of a correct rollout, at most." default:"4"`
+	NoInjection      bool   `help:"No mutants of correct rollouts."`
+	NoCounterfactual bool   `help:"No repairs of failing rollouts."`
+	NoPropagation    bool   `help:"Ablation: only the clause that holds the root cause, every margin alpha."`
+	DependencyEdges  bool   `help:"Carry penalties over dependencies between clauses too."`
+	Seed             uint64 `help:"Keys the draw of mutants, together with each rollout's content." default:"1"`
+	Shard            string `help:"i/n: only the rollouts of questions in shard i, counted from 0, of n." placeholder:"i/n"`
+	JSON             bool   `help:"Print the summary as JSON on stdout."`
 }
 
 func (c *annotateCommand) Help() string {
@@ -44,33 +42,32 @@ func (c *annotateCommand) Help() string {
 The tuple file loads in TRL's reward trainer as it is (prompt, chosen, rejected, margin).`
 }
 
+// Validate checks the flags.
+func (c *annotateCommand) Validate() error {
+	_, _, err := parseShard(c.Shard)
+	return cmp.Or(c.benchFlags.check(), checkNumber("--inject", c.Inject, 0, 1000), err)
+}
+
 func (c *annotateCommand) Run(ctx context.Context) error {
-	o := c.options()
-	shard, shards, err := parseShard(c.Shard)
-	if err != nil {
-		return usageError{err}
-	}
-	if err := checkTimeout(c.Timeout); err != nil {
-		return err
-	}
-	bench, err := data.OpenBenchmark(c.Bench, c.Format)
+	bench, err := c.open()
 	if err != nil {
 		return err
 	}
 	defer bench.Close()
-	bench.Limits.Timeout = c.Timeout
-	rollouts := readRollouts(c.Rollouts, bench, c.Split, func(r data.Rollout) bool {
-		return shardOf(r, shards) == shard && (len(c.DB) == 0 || slices.Contains(c.DB, r.DBID)) && !slices.Contains(c.NotDB, r.DBID)
-	})
-	summary, err := annotateTo(ctx, bench, rollouts, o, c.Split, c.Out)
+	rollouts, err := c.candidates(ctx, bench, c.Rollouts)
+	if err != nil {
+		return err
+	}
+	summary, err := annotateTo(ctx, bench, c.ofShard(rollouts), c.options(), c.Split, c.Out)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
 		return printJSON(summary)
 	}
-	fmt.Fprintf(os.Stderr, "%d rollouts (%d correct, %d failing): %d tuples from %d mutated and %d repaired queries in %s\n",
-		summary.Rollouts, summary.Correct, summary.Failing, summary.Tuples, summary.Injected, summary.Repaired, c.Out)
+	fmt.Fprintf(os.Stderr, "%s (%d correct, %d failing): %s from %d mutated and %d repaired queries in %s\n",
+		counted(summary.Rollouts, "rollout"), summary.Correct, summary.Failing,
+		counted(summary.Tuples, "tuple"), summary.Injected, summary.Repaired, c.Out)
 	for _, reason := range slices.Sorted(maps.Keys(summary.Reasons)) {
 		fmt.Fprintf(os.Stderr, "  %-14s %d\n", reason, summary.Reasons[reason])
 	}
@@ -115,18 +112,13 @@ func annotateTo(ctx context.Context, bench *data.Benchmark, rollouts iter.Seq2[d
 	return summary, w.Commit()
 }
 
-// readRollouts chains the candidate files and keeps the candidates that keep names;
-// nil keeps all.
-func readRollouts(paths []string, bench *data.Benchmark, split string, keep func(data.Rollout) bool) iter.Seq2[data.Rollout, error] {
+// ofShard keeps the rollouts of the questions in the shard.
+func (c *annotateCommand) ofShard(rollouts iter.Seq2[data.Rollout, error]) iter.Seq2[data.Rollout, error] {
+	shard, shards, _ := parseShard(c.Shard) // checked by Validate
 	return func(yield func(data.Rollout, error) bool) {
-		for _, path := range paths {
-			for r, err := range data.ReadRollouts(path, bench, split) {
-				if err == nil && keep != nil && !keep(r) {
-					continue
-				}
-				if !yield(r, err) || err != nil {
-					return
-				}
+		for r, err := range rollouts {
+			if (err != nil || shardOf(r, shards) == shard) && !yield(r, err) {
+				return
 			}
 		}
 	}
@@ -144,7 +136,10 @@ func parseShard(text string) (shard, shards int, err error) {
 	if text == "" {
 		return 0, 1, nil
 	}
-	if n, err := fmt.Sscanf(text, "%d/%d", &shard, &shards); err != nil || n != 2 || shard < 0 || shard >= shards {
+	i, n, _ := strings.Cut(text, "/")
+	shard, err = strconv.Atoi(i)
+	shards, errN := strconv.Atoi(n)
+	if err != nil || errN != nil || shard < 0 || shard >= shards || shards > math.MaxInt32 {
 		return 0, 0, fmt.Errorf("--shard %s: want i/n with 0 <= i < n", text)
 	}
 	return shard, shards, nil

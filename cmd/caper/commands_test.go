@@ -300,7 +300,7 @@ func TestExec(t *testing.T) {
 	exec := func(words ...string) result {
 		return caper(t, append([]string{"exec", "--db", databases[0]}, words...)...)
 	}
-	if r := exec("SELECT 7 AS a, NULL AS b"); r.status != 0 || !strings.Contains(r.stdout, "7") || !strings.Contains(r.stdout, "NULL") || !strings.Contains(r.stderr, "1 rows") {
+	if r := exec("SELECT 7 AS a, NULL AS b"); r.status != 0 || !strings.Contains(r.stdout, "7") || !strings.Contains(r.stdout, "NULL") || !strings.Contains(r.stderr, "1 row in ") {
 		t.Errorf("%+v", r)
 	}
 	r := exec("SELECT x'00ff' AS a, 1e999 AS b, 'ü' AS c, NULL AS d, 2.5 UNION ALL SELECT 1, 2, 3, 4, 5", "--json", "--rows", "1")

@@ -35,7 +35,11 @@ func (c *demoCommand) Run(ctx context.Context) error {
 		return usageError{fmt.Errorf("%s is not empty: remove it or choose another --out", c.Out)}
 	}
 	d := &demo{dir: c.Out, seed: c.Seed, log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
-	return d.run(ctx)
+	err := d.run(ctx)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("interrupted: %s is not complete: remove it and start again", c.Out)
+	}
+	return err
 }
 
 // queryTimeout is enough for every honest query of the benchmark and keeps the few
@@ -85,7 +89,7 @@ var tests = []struct{ split, name string }{
 }
 
 func (d *demo) run(ctx context.Context) error {
-	if err := d.sample(); err != nil {
+	if err := d.sample(ctx); err != nil {
 		return err
 	}
 	defer d.bench.Close()
@@ -126,9 +130,9 @@ func (d *demo) timed(name string, started time.Time) {
 }
 
 // sample writes the benchmark and its simulated rollouts.
-func (d *demo) sample() error {
+func (d *demo) sample(ctx context.Context) error {
 	started := time.Now()
-	bench, rollouts, err := writeSample(d.path("bench"), d.seed, sample.DefaultRolloutOptions().Samples)
+	bench, rollouts, err := writeSample(ctx, d.path("bench"), d.seed, sample.DefaultRolloutOptions().Samples)
 	if err != nil {
 		return err
 	}
@@ -193,14 +197,14 @@ func (d *demo) train(ctx context.Context, v variant) error {
 // localize finds the faults of the test splits with every variant's model. The
 // baselines are fitted on the training tuples of the first.
 func (d *demo) localize(ctx context.Context) error {
-	training, err := readFaults([]string{d.tuples(sample.Train, true)})
+	training, err := readFaults(ctx, []string{d.tuples(sample.Train, true)})
 	if err != nil {
 		return err
 	}
 	baselines := eval.FitBaselines(training)
 	for _, test := range tests {
 		started := time.Now()
-		faults, err := readFaults([]string{d.tuples(test.split, true)})
+		faults, err := readFaults(ctx, []string{d.tuples(test.split, true)})
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"time"
 
 	"caper/data"
 	"caper/eval"
@@ -15,15 +14,11 @@ import (
 )
 
 type evalEXCommand struct {
-	Bench   string        `help:"Benchmark folder." required:"" type:"path"`
-	Format  string        `help:"auto, spider, bird or synsql." default:"auto" enum:"auto,spider,bird,synsql"`
-	Split   string        `help:"Split of the benchmark." default:"dev"`
-	Pred    files         `help:"Candidate files: ours, official Spider or BIRD predictions." required:"" placeholder:"FILE..."`
-	Rule    string        `help:"test-suite, bird or strict; default: the benchmark's own."`
-	Out     string        `help:"Verdict file to write." required:"" type:"path"`
-	Timeout time.Duration `help:"Time limit of one query." default:"5s"`
-	Workers int           `help:"0: one per core." default:"0"`
-	JSON    bool          `help:"Print the summary as JSON on stdout."`
+	benchFlags `embed:""`
+	Pred       files  `help:"Candidate files: ours, official Spider or BIRD predictions." required:"" placeholder:"FILE..."`
+	Rule       string `help:"test-suite, bird or strict; default: the benchmark's own."`
+	Out        string `help:"Verdict file to write." required:"" type:"path"`
+	JSON       bool   `help:"Print the summary as JSON on stdout."`
 }
 
 func (c *evalEXCommand) Help() string {
@@ -31,21 +26,29 @@ func (c *evalEXCommand) Help() string {
   caper eval ex --bench spider --split dev --pred predictions.jsonl --rule test-suite --out verdicts.jsonl`
 }
 
-func (c *evalEXCommand) Run(ctx context.Context) error {
-	if err := checkTimeout(c.Timeout); err != nil {
-		return err
+// Validate checks the flags.
+func (c *evalEXCommand) Validate() error {
+	if c.Rule != "" {
+		if _, err := sqlexec.ParseRule(c.Rule); err != nil {
+			return fmt.Errorf("--rule: %w", err)
+		}
 	}
-	bench, err := data.OpenBenchmark(c.Bench, c.Format)
+	return c.benchFlags.check()
+}
+
+func (c *evalEXCommand) Run(ctx context.Context) error {
+	bench, err := c.open()
 	if err != nil {
 		return err
 	}
 	defer bench.Close()
-	bench.Limits.Timeout = c.Timeout
+	rollouts, err := c.candidates(ctx, bench, c.Pred)
+	if err != nil {
+		return err
+	}
 	o := eval.ExecutionOptions{Rule: bench.Rule(), Workers: c.Workers}
 	if c.Rule != "" {
-		if o.Rule, err = sqlexec.ParseRule(c.Rule); err != nil {
-			return usageError{err}
-		}
+		o.Rule, _ = sqlexec.ParseRule(c.Rule) // checked by Validate
 	}
 	if o.Workers == 0 {
 		o.Workers = runtime.NumCPU()
@@ -57,7 +60,7 @@ func (c *evalEXCommand) Run(ctx context.Context) error {
 	defer w.Discard()
 	var summary eval.ExecutionSummary
 	goldFailure := ""
-	err = eval.Execute(ctx, bench, readRollouts(c.Pred, bench, c.Split, nil), o, func(j eval.Judged) error {
+	err = eval.Execute(ctx, bench, rollouts, o, func(j eval.Judged) error {
 		summary.Add(j)
 		if j.Verdict == eval.GoldFailed && goldFailure == "" {
 			goldFailure = j.Message

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"io/fs"
 	"os"
@@ -92,10 +93,10 @@ var makeWorkshop = sync.OnceValues(func() (workshop, error) {
 	w.rollouts = sample.RolloutPath(w.bench, sample.Train)
 	o := sample.DefaultOptions()
 	o.TrainDatabases, o.TestDatabases, o.NewWordsDatabases, o.Questions, o.DevQuestions, o.LargeRows = 4, 1, 1, 5, 1, 50
-	if _, err := sample.Write(w.bench, o); err != nil {
+	if _, err := sample.Write(context.Background(), w.bench, o); err != nil {
 		return w, err
 	}
-	_, err = sample.WriteRollouts(w.bench, sample.RolloutOptions{Seed: 1, Samples: 1})
+	_, err = sample.WriteRollouts(context.Background(), w.bench, sample.RolloutOptions{Seed: 1, Samples: 1})
 	return w, err
 })
 

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,7 +27,12 @@ func (c *inspectCommand) Help() string {
   caper inspect runs/tiny/model`
 }
 
-func (c *inspectCommand) Run() error {
+// Validate checks the flags.
+func (c *inspectCommand) Validate() error {
+	return checkNumber("--examples", c.Examples, 0, math.MaxInt32)
+}
+
+func (c *inspectCommand) Run(ctx context.Context) error {
 	info, err := os.Stat(c.Path)
 	switch {
 	case err != nil:
@@ -47,7 +55,7 @@ func (c *inspectCommand) Run() error {
 		defer file.Close()
 		return listTensors(file)
 	}
-	return inspectTuples(os.Stdout, c.Path, c.Examples)
+	return inspectTuples(ctx, os.Stdout, c.Path, c.Examples)
 }
 
 // tensors is a safetensors file or a folder of them.
@@ -67,16 +75,20 @@ func listTensors(from tensors) error {
 		fmt.Fprintf(w, "%s\t%s\t%v\n", name, t.DType, t.Shape)
 		elements += t.Len()
 	}
-	fmt.Fprintf(w, "%d tensors\t\t%d elements\n", len(from.Names()), elements)
+	fmt.Fprintf(w, "%s\t\t%s\n", counted(len(from.Names()), "tensor"), counted(elements, "element"))
 	return w.Flush()
 }
 
 // inspectTuples counts the tuples of a file by source, clause and operator, and
 // shows the first few.
-func inspectTuples(out io.Writer, path string, examples int) error {
+func inspectTuples(ctx context.Context, to io.Writer, path string, examples int) error {
+	out := bufio.NewWriter(to)
 	counts := map[string]map[string]int{"source": {}, "clause": {}, "operator": {}, "root kind": {}}
 	total, margins := 0, 0.0
 	for t, err := range data.ReadTuples(path) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err != nil && total == 0 {
 			return fmt.Errorf("not a tuple file, safetensors file or model folder: %w", err)
 		} else if err != nil {
@@ -92,9 +104,9 @@ func inspectTuples(out io.Writer, path string, examples int) error {
 		}
 	}
 	if total == 0 {
-		return fmt.Errorf("%s: no tuples", path)
+		return fmt.Errorf("%s: no tuples: see what caper annotate said of its rollouts", path)
 	}
-	fmt.Fprintf(out, "%d tuples, mean margin %.3f\n", total, margins/float64(total))
+	fmt.Fprintf(out, "%s, mean margin %.3f\n", counted(total, "tuple"), margins/float64(total))
 	for _, name := range []string{"source", "clause", "operator", "root kind"} {
 		of := counts[name]
 		byCount := slices.SortedFunc(maps.Keys(of), func(a, b string) int { return of[b] - of[a] })
@@ -103,7 +115,7 @@ func inspectTuples(out io.Writer, path string, examples int) error {
 			fmt.Fprintf(out, "  %6d  %s\n", of[value], value)
 		}
 	}
-	return nil
+	return out.Flush()
 }
 
 func showTuple(out io.Writer, t data.Tuple) {

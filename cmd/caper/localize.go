@@ -30,17 +30,20 @@ func (c *localizeCommand) Help() string {
   caper localize --model runs/tiny/model --tuples test.jsonl --baselines --balanced --json`
 }
 
+// Validate checks the flags.
+func (c *localizeCommand) Validate() error { return checkThreads("--threads", c.Threads) }
+
 func (c *localizeCommand) Run(ctx context.Context) error {
-	faults, err := readFaults(c.Tuples)
+	faults, err := readFaults(ctx, c.Tuples)
 	if err != nil {
 		return err
 	}
 	if len(faults) == 0 {
-		return fmt.Errorf("%s: no faults: no tuple there has root_clause true", strings.Join(c.Tuples, ", "))
+		return fmt.Errorf("%s: no faults: give tuples with root_clause true, as caper annotate writes them", strings.Join(c.Tuples, ", "))
 	}
 	var baselines []eval.Baseline
 	if c.Baselines {
-		training, err := c.trainingFaults()
+		training, err := c.trainingFaults(ctx)
 		if err != nil {
 			return err
 		}
@@ -60,7 +63,7 @@ func (c *localizeCommand) Run(ctx context.Context) error {
 
 // trainingFaults reads the tuples that the baselines may learn from. Without any,
 // the rules that need them have no preference.
-func (c *localizeCommand) trainingFaults() ([]eval.Fault, error) {
+func (c *localizeCommand) trainingFaults(ctx context.Context) ([]eval.Fault, error) {
 	paths := c.Training
 	if len(paths) == 0 {
 		config := filepath.Join(filepath.Dir(filepath.Clean(c.Model)), train.ConfigName)
@@ -72,17 +75,20 @@ func (c *localizeCommand) trainingFaults() ([]eval.Fault, error) {
 		fmt.Fprintln(os.Stderr, "no training tuples (--training): frequent, lexical and logistic have nothing to learn from")
 		return nil, nil
 	}
-	faults, err := readFaults(paths)
+	faults, err := readFaults(ctx, paths)
 	if err != nil {
 		return nil, fmt.Errorf("training tuples of the baselines: %w; name them with --training", err)
 	}
 	return faults, nil
 }
 
-func readFaults(paths []string) ([]eval.Fault, error) {
+func readFaults(ctx context.Context, paths []string) ([]eval.Fault, error) {
 	var all []eval.Fault
 	for _, path := range paths {
 		faults, err := eval.Faults(data.ReadTuples(path))
+		if err == nil {
+			err = ctx.Err()
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +123,7 @@ func openScorer(dir string, threads int) (*model.Scorer, error) {
 
 func printLocalization(r eval.Localization) {
 	w := tabwriter.NewWriter(os.Stderr, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "%d faults of %d questions\tTop-1\t95 %%\tMRR\t95 %%\t\n", r.Count, r.Questions)
+	fmt.Fprintf(w, "%s of %s\tTop-1\t95 %%\tMRR\t95 %%\t\n", counted(r.Count, "fault"), counted(r.Questions, "question"))
 	row := func(name string, m eval.Measure) {
 		fmt.Fprintf(w, "%s\t%.1f\t%.1f-%.1f\t%.1f\t%.1f-%.1f\t\n", name, 100*m.Top1, 100*m.Top1Interval[0], 100*m.Top1Interval[1],
 			100*m.MRR, 100*m.MRRInterval[0], 100*m.MRRInterval[1])

@@ -7,8 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"os/signal"
 	"strings"
 	"syscall"
 
@@ -34,7 +34,7 @@ type commands struct {
 	Inspect  inspectCommand  `cmd:"" help:"Show what is in a tuple file, a safetensors file or a model folder."`
 }
 
-// Exit statuses (design: 0 done, 1 failed, 2 wrong use).
+// Exit statuses; 0 is done.
 const (
 	exitFailed = 1
 	exitUsage  = 2
@@ -67,15 +67,20 @@ func run(arguments []string) int {
 		complain(fmt.Errorf("%w; see %s --help", err, commandOf(err)))
 		return exitUsage
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	_, waits := words.Selected().Target.Addr().Interface().(patient)
+	ctx, stop := interruptible(waits)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second ctrl-C does not wait
 	words.BindTo(ctx, (*context.Context)(nil))
 	err = words.Run()
-	if err == nil {
+	switch {
+	case err == nil:
 		return 0
+	case errors.Is(err, syscall.EPIPE):
+		return exitFailed // whoever reads our output has seen enough
+	case errors.Is(err, context.Canceled):
+		err = errInterrupted
 	}
-	complain(err)
+	complain(remedied(err))
 	if errors.As(err, new(usageError)) {
 		return exitUsage
 	}
@@ -85,6 +90,29 @@ func run(arguments []string) int {
 // complain says what went wrong in one line, whatever texts of the input it cites.
 func complain(err error) {
 	fmt.Fprintf(os.Stderr, "caper: %s\n", strings.NewReplacer("\r", "", "\n", " ").Replace(err.Error()))
+}
+
+// remedied adds what to do to an error of the file system that nobody has explained.
+func remedied(err error) error {
+	var bare *fs.PathError
+	if !errors.As(err, &bare) || !strings.HasSuffix(err.Error(), bare.Error()) {
+		return err
+	}
+	remedy := "see to it and run the command again"
+	switch {
+	case errors.Is(bare, fs.ErrNotExist):
+		remedy = "check the name"
+	case errors.Is(bare, fs.ErrPermission):
+		remedy = "check who may use it"
+	case errors.Is(bare, syscall.EISDIR):
+		remedy = "name a file"
+	case errors.Is(bare, syscall.ENOTDIR):
+		remedy = "name a folder"
+	case errors.Is(bare, syscall.ENOSPC):
+		remedy = "make room on the disk"
+	}
+	before := strings.TrimSuffix(err.Error(), bare.Error())
+	return fmt.Errorf("%s%s: %w: %s", before, bare.Path, bare.Err, remedy)
 }
 
 // commandOf names the command whose words could not be parsed, as far as they

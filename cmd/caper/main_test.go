@@ -46,7 +46,7 @@ func TestWrongUse(t *testing.T) {
 		want      []string
 	}{
 		{[]string{"nonsense"}, []string{"nonsense", "caper --help"}},
-		{[]string{"exec", "--db", w.rollouts, "--rows", "0", "SELECT 1"}, []string{"--rows 0", "above 0"}},
+		{[]string{"exec", "--db", w.rollouts, "--rows", "0", "SELECT 1"}, []string{"--rows 0", "from 1 to", "caper exec --help"}},
 		{[]string{"exec", "--db", w.rollouts, "--timeout", "0s", "SELECT 1"}, []string{"--timeout 0s", "above 0"}},
 		{append(annotate, "--timeout", "0s"), []string{"--timeout 0s"}},
 		{[]string{"sample", "--samples", "0", out}, []string{"--samples 0"}},

@@ -18,7 +18,15 @@ func notRunFolder(dir string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s is a run folder: its model is %s", dir, inner)
+	return fmt.Errorf("%s is a run folder: its model is %s; name that", dir, inner)
+}
+
+// counted is a number of things in words.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // printJSON writes the one JSON document of a command's --json to stdout.

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 
+	"caper/data"
 	"caper/data/sample"
 )
 
@@ -21,11 +23,11 @@ func (c *sampleCommand) Help() string {
 Writes a benchmark in Spider layout (splits train, dev, test, newwords) and rollouts/SPLIT.jsonl, candidates of simulated writers.`
 }
 
-func (c *sampleCommand) Run() error {
-	if c.Samples <= 0 {
-		return usageError{fmt.Errorf("--samples %d: must be above 0", c.Samples)}
-	}
-	bench, rollouts, err := writeSample(c.Dir, c.Seed, c.Samples)
+// Validate checks the flags.
+func (c *sampleCommand) Validate() error { return checkNumber("--samples", c.Samples, 1, 1000) }
+
+func (c *sampleCommand) Run(ctx context.Context) error {
+	bench, rollouts, err := writeSample(ctx, c.Dir, c.Seed, c.Samples)
 	if err != nil {
 		return err
 	}
@@ -39,16 +41,21 @@ func (c *sampleCommand) Run() error {
 	return nil
 }
 
-// writeSample writes the benchmark and simulated rollouts for all its splits.
-func writeSample(dir string, seed uint64, samples int) (sample.Summary, sample.RolloutSummary, error) {
+// writeSample writes the benchmark and simulated rollouts for all its splits: both or
+// nothing.
+func writeSample(ctx context.Context, dir string, seed uint64, samples int) (sample.Summary, sample.RolloutSummary, error) {
 	o := sample.DefaultOptions()
 	o.Seed = seed
-	bench, err := sample.Write(dir, o)
+	bench, err := sample.Write(ctx, dir, o)
 	if err != nil {
 		return bench, sample.RolloutSummary{}, err
 	}
+	defer data.Temporary(dir)()
 	ro := sample.DefaultRolloutOptions()
 	ro.Seed, ro.Samples = seed, samples
-	rollouts, err := sample.WriteRollouts(dir, ro)
+	rollouts, err := sample.WriteRollouts(ctx, dir, ro)
+	if err != nil {
+		os.RemoveAll(dir)
+	}
 	return bench, rollouts, err
 }

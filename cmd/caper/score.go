@@ -38,6 +38,9 @@ type scoredClause struct {
 	Score float64        `json:"score"`
 }
 
+// Validate checks the flags.
+func (c *scoreCommand) Validate() error { return checkThreads("--threads", c.Threads) }
+
 func (c *scoreCommand) Run(ctx context.Context) error {
 	scorer, err := openScorer(c.Model, c.Threads)
 	if err != nil {
@@ -93,7 +96,7 @@ func (c *scoreCommand) Run(ctx context.Context) error {
 	if err := w.Commit(); err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "%d candidates scored in %s\n", count, c.Out)
+	fmt.Fprintf(os.Stderr, "%s scored in %s\n", counted(count, "candidate"), c.Out)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -29,17 +30,20 @@ func (c *trainPRMCommand) Run(ctx context.Context) error {
 		return usageError{err}
 	}
 	if c.PrintConfig {
-		fmt.Print(config.Text())
-		return nil
+		_, err := fmt.Print(config.Text())
+		return err
 	}
 	outcome, err := trainPRM(ctx, config, c.Resume)
+	if errors.As(err, new(*train.ConfigError)) {
+		return usageError{err}
+	}
 	if err != nil {
 		return err
 	}
 	if c.JSON {
 		return printJSON(outcome)
 	}
-	fmt.Fprintf(os.Stderr, "model: %s (%d steps", outcome.ModelDir, outcome.Steps)
+	fmt.Fprintf(os.Stderr, "model: %s (%s", outcome.ModelDir, counted(outcome.Steps, "step"))
 	if outcome.BestStep > 0 {
 		fmt.Fprintf(os.Stderr, ", validation Top-1 %.1f %% at step %d", 100*outcome.BestTop1, outcome.BestStep)
 	}
@@ -49,6 +53,8 @@ func (c *trainPRMCommand) Run(ctx context.Context) error {
 	fmt.Fprintln(os.Stderr, ")")
 	return nil
 }
+
+func (c *trainPRMCommand) savesWhenInterrupted() {}
 
 // trainPRM runs a training with its progress on stderr.
 func trainPRM(ctx context.Context, config train.Config, resume bool) (train.Outcome, error) {

@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -52,8 +53,8 @@ func RolloutPath(dir, split string) string { return filepath.Join(dir, "rollouts
 
 // WriteRollouts writes simulated candidates for the questions of a benchmark
 // that Write wrote to dir. A candidate depends on the seed, its question, its
-// writer and its sample index only.
-func WriteRollouts(dir string, o RolloutOptions) (RolloutSummary, error) {
+// writer and its sample index only. It stops when ctx ends.
+func WriteRollouts(ctx context.Context, dir string, o RolloutOptions) (RolloutSummary, error) {
 	summary := RolloutSummary{map[string]int{}, map[string]int{}}
 	if o.Samples < 1 {
 		return summary, fmt.Errorf("simulated rollouts: %d samples a writer: need at least one", o.Samples)
@@ -76,6 +77,9 @@ func WriteRollouts(dir string, o RolloutOptions) (RolloutSummary, error) {
 		}
 		var rollouts []data.Rollout
 		for i, q := range questions {
+			if err := ctx.Err(); err != nil {
+				return summary, err
+			}
 			s := schemas[q.question.DBID]
 			if s == nil {
 				return summary, fmt.Errorf("simulated rollouts: %s: question %d: no database %s in tables.json", splitPath(dir, split), i, q.question.DBID)

@@ -49,7 +49,7 @@ func judge(t *testing.T, connection *sql.DB, gold, candidate string) outcome {
 }
 
 func TestRolloutsMix(t *testing.T) {
-	summary, err := WriteRollouts(bench(t), RolloutOptions{Seed: 1, Splits: []string{Test}, Samples: 1})
+	summary, err := WriteRollouts(t.Context(), bench(t), RolloutOptions{Seed: 1, Splits: []string{Test}, Samples: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,11 +110,11 @@ func divergent(gold, candidate string) []csql.ClauseKind {
 // A split's rollouts do not depend on which other splits are written.
 func TestRolloutsDoNotDependOnOrder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "bench")
-	if _, err := Write(dir, small()); err != nil {
+	if _, err := Write(t.Context(), dir, small()); err != nil {
 		t.Fatal(err)
 	}
 	write := func(splits ...string) string {
-		if _, err := WriteRollouts(dir, RolloutOptions{Seed: 3, Splits: splits, Samples: 2}); err != nil {
+		if _, err := WriteRollouts(t.Context(), dir, RolloutOptions{Seed: 3, Splits: splits, Samples: 2}); err != nil {
 			t.Fatal(err)
 		}
 		text, err := os.ReadFile(RolloutPath(dir, Test))
@@ -195,7 +195,7 @@ func TestEveryFaultApplies(t *testing.T) {
 
 func TestRolloutsNeedTheirBenchmark(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "bench")
-	if _, err := Write(dir, small()); err != nil {
+	if _, err := Write(t.Context(), dir, small()); err != nil {
 		t.Fatal(err)
 	}
 	options := RolloutOptions{Seed: 1, Samples: 1}
@@ -211,11 +211,11 @@ func TestRolloutsNeedTheirBenchmark(t *testing.T) {
 		if err := spoil(); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}
-		if _, err := WriteRollouts(dir, options); err == nil || strings.Contains(err.Error(), "\n") {
+		if _, err := WriteRollouts(t.Context(), dir, options); err == nil || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: have %v, want an error of one line", name, err)
 		}
 	}
-	if _, err := WriteRollouts(dir, RolloutOptions{}); err == nil {
+	if _, err := WriteRollouts(t.Context(), dir, RolloutOptions{}); err == nil {
 		t.Error("no samples: want an error")
 	}
 }

@@ -16,6 +16,7 @@
 package sample
 
 import (
+	"context"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -23,6 +24,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+
+	"caper/data"
 )
 
 // Splits of the benchmark. Train and dev share databases; test has databases
@@ -71,8 +74,9 @@ type Summary struct {
 }
 
 // Write writes the benchmark to the folder dir, which must not exist yet or be
-// empty. It works in a temporary folder beside dir and renames it at the end.
-func Write(dir string, o Options) (Summary, error) {
+// empty. It works in a temporary folder beside dir and renames it at the end; when
+// ctx ends before, there is none.
+func Write(ctx context.Context, dir string, o Options) (Summary, error) {
 	if err := o.validate(); err != nil {
 		return Summary{}, err
 	}
@@ -86,10 +90,14 @@ func Write(dir string, o Options) (Summary, error) {
 	if err != nil {
 		return Summary{}, fmt.Errorf("sample benchmark: %w", err)
 	}
+	defer data.Temporary(work)()
 	defer os.RemoveAll(work)
 
 	databases := designDatabases(o)
 	if err := inParallel(len(databases), func(i int) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		return databases[i].build(work, o)
 	}); err != nil {
 		return Summary{}, fmt.Errorf("sample benchmark: %w", err)

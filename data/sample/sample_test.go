@@ -16,7 +16,7 @@ import (
 
 // shared holds the default benchmark, written once for all tests.
 var shared = sync.OnceValues(func() (Summary, error) {
-	return Write(filepath.Join(workFolder, "bench"), DefaultOptions())
+	return Write(context.Background(), filepath.Join(workFolder, "bench"), DefaultOptions())
 })
 
 var workFolder string
@@ -94,10 +94,10 @@ func TestSameSeedSameBytes(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "bench")
 		o := small()
 		o.Seed = seed
-		if _, err := Write(dir, o); err != nil {
+		if _, err := Write(t.Context(), dir, o); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := WriteRollouts(dir, RolloutOptions{Seed: seed, Samples: 1}); err != nil {
+		if _, err := WriteRollouts(t.Context(), dir, RolloutOptions{Seed: seed, Samples: 1}); err != nil {
 			t.Fatal(err)
 		}
 		return contents(t, dir)
@@ -121,7 +121,7 @@ func TestWriteLeavesAFullFolderAlone(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "notes"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Write(dir, small()); err == nil || !strings.Contains(err.Error(), "not empty") {
+	if _, err := Write(t.Context(), dir, small()); err == nil || !strings.Contains(err.Error(), "not empty") {
 		t.Errorf("have %v, want an error that says the folder is not empty", err)
 	}
 	if beside, _ := filepath.Glob(dir + ".tmp-*"); len(beside) > 0 {
@@ -139,7 +139,7 @@ func TestImpossibleOptions(t *testing.T) {
 	} {
 		o := small()
 		change(&o)
-		if _, err := Write(filepath.Join(t.TempDir(), "bench"), o); err == nil {
+		if _, err := Write(t.Context(), filepath.Join(t.TempDir(), "bench"), o); err == nil {
 			t.Errorf("%+v: want an error", o)
 		}
 	}

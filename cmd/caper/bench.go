@@ -1,0 +1,116 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"caper/data"
+)
+
+// benchFlags choose a benchmark, the part of it that is used, and how its queries run.
+type benchFlags struct {
+	Bench   string        `help:"Benchmark folder." required:"" type:"path"`
+	Format  string        `help:"auto, spider, bird or synsql." default:"auto" enum:"auto,spider,bird,synsql"`
+	Split   string        `help:"Split of the benchmark." default:"dev"`
+	DB      []string      `help:"Only these databases." placeholder:"ID,..."`
+	NotDB   []string      `help:"All databases but these." name:"not-db" placeholder:"ID,..."`
+	Timeout time.Duration `help:"Time limit of one query." default:"5s"`
+	Workers int           `help:"0: one per core." default:"0"`
+}
+
+func (f *benchFlags) check() error {
+	return cmp.Or(checkTimeout(f.Timeout), checkThreads("--workers", f.Workers))
+}
+
+func (f *benchFlags) open() (*data.Benchmark, error) {
+	bench, err := data.OpenBenchmark(f.Bench, f.Format)
+	if err != nil {
+		return nil, err
+	}
+	bench.Limits.Timeout = f.Timeout
+	return bench, nil
+}
+
+// candidates chains the candidates that the flags keep, after one look at all files:
+// a broken line, or a database that is not there, ends the command before it begins.
+func (f *benchFlags) candidates(ctx context.Context, bench *data.Benchmark, paths []string) (iter.Seq2[data.Rollout, error], error) {
+	if err := f.checkDatabases(bench); err != nil {
+		return nil, err
+	}
+	all := readRollouts(paths, bench, f.Split, func(r data.Rollout) bool {
+		return (len(f.DB) == 0 || slices.Contains(f.DB, r.DBID)) && !slices.Contains(f.NotDB, r.DBID)
+	})
+	needed := map[string]bool{}
+	for r, err := range all {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, err
+		}
+		needed[r.DBID] = true
+	}
+	if len(needed) == 0 {
+		return nil, fmt.Errorf("%s: no candidates: give files with some, or keep more databases with --db and --not-db", strings.Join(paths, ", "))
+	}
+	if err := bench.CheckDatabases(slices.Sorted(maps.Keys(needed))); err != nil {
+		return nil, fmt.Errorf("%w, or leave it out with --not-db or --db", err)
+	}
+	return all, nil
+}
+
+// checkDatabases refuses a --db or --not-db that no question is about.
+func (f *benchFlags) checkDatabases(bench *data.Benchmark) error {
+	questions, err := bench.Questions(f.Split)
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, q := range questions {
+		known[q.DBID] = true
+	}
+	for _, flag := range []struct {
+		name string
+		ids  []string
+	}{{"--db", f.DB}, {"--not-db", f.NotDB}} {
+		for _, id := range flag.ids {
+			if !known[id] {
+				return usageError{fmt.Errorf("%s %s: split %s of %s has no question about such a database; it has %s",
+					flag.name, id, f.Split, f.Bench, someOf(slices.Sorted(maps.Keys(known))))}
+			}
+		}
+	}
+	return nil
+}
+
+// someOf lists names, the first few of many.
+func someOf(names []string) string {
+	const few = 8
+	if len(names) <= few {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
+}
+
+// readRollouts chains the candidate files and keeps the candidates that keep names;
+// nil keeps all.
+func readRollouts(paths []string, bench *data.Benchmark, split string, keep func(data.Rollout) bool) iter.Seq2[data.Rollout, error] {
+	return func(yield func(data.Rollout, error) bool) {
+		for _, path := range paths {
+			for r, err := range data.ReadRollouts(path, bench, split) {
+				if err == nil && keep != nil && !keep(r) {
+					continue
+				}
+				if !yield(r, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
