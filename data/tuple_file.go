@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -27,9 +28,13 @@ func (t *Tuple) UnmarshalJSON(object []byte) error {
 	return err
 }
 
-// ReadTuples streams a JSON Lines file of valid tuples. It stops after the first
-// error, which names the line and the field.
+// ReadTuples streams a file of valid tuples: JSON Lines, or Parquet, which its
+// first bytes tell. It stops after the first error, which names the line or row
+// and the field.
 func ReadTuples(path string) iter.Seq2[Tuple, error] {
+	if isParquet(path) {
+		return readParquetTuples(path)
+	}
 	return readJSONLines(path, func(object []byte, t *Tuple) error {
 		if err := t.UnmarshalJSON(object); err != nil {
 			return err
@@ -38,23 +43,55 @@ func ReadTuples(path string) iter.Seq2[Tuple, error] {
 	})
 }
 
-// WriteTuples writes a JSON Lines file, whole or not at all, and no tuple that
-// ReadTuples would refuse.
+// IsParquet reports that a file of this name is written as Parquet.
+func IsParquet(path string) bool { return strings.EqualFold(filepath.Ext(path), ".parquet") }
+
+// WriteTuples writes a file whole or not at all, and no tuple that ReadTuples would
+// refuse: Parquet where the name ends in .parquet, else JSON Lines.
 func WriteTuples(path string, tuples iter.Seq[Tuple]) error {
+	return writeTuples(path, func(yield func(Tuple, error) bool) {
+		for t := range tuples {
+			if err := t.Validate(); err != nil {
+				yield(t, fmt.Errorf("tuple %s: %w", t.ID, err))
+				return
+			}
+			if !yield(t, nil) {
+				return
+			}
+		}
+	})
+}
+
+// ConvertTuples writes the tuples of one file to another, whose name tells its
+// format.
+func ConvertTuples(from, to string) error { return writeTuples(to, ReadTuples(from)) }
+
+func writeTuples(path string, tuples iter.Seq2[Tuple, error]) error {
 	f, err := Create(path)
 	if err != nil {
 		return err
 	}
 	defer f.Discard()
-	for t := range tuples {
-		if err := t.Validate(); err != nil {
-			return fmt.Errorf("write %s: tuple %s: %w", path, t.ID, err)
+	write := writeJSONTuples
+	if IsParquet(path) {
+		write = writeParquetTuples
+	}
+	if err := write(f, tuples); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return f.Commit()
+}
+
+func writeJSONTuples(f *File, tuples iter.Seq2[Tuple, error]) error {
+	for t, err := range tuples {
+		if err != nil {
+			return err
 		}
 		if err := f.WriteLine(t); err != nil {
 			return err
 		}
 	}
-	return f.Commit()
+	return nil
 }
 
 // ContentID is the hash of question, prefix, chosen and rejected that names a
