@@ -18,8 +18,9 @@ const (
 // until it is correct, and returns the tuples for that clause (caper.md 1.4.4).
 //
 // Each divergent clause is first repaired alone, the prediction's other clauses
-// kept; if exactly one such repair works, that is the clause. Otherwise it is
-// the first divergent clause whose prefix gold can complete.
+// kept; if exactly one such repair works, that is the clause. If none does, the
+// same is tried with gold restated in the prediction's construction. Otherwise it
+// is the first divergent clause whose prefix gold can complete.
 func (o Options) intervene(ctx context.Context, base data.Tuple, wrong, gold *statement, e *executor, out *outcome) ([]preference, error) {
 	r := newRepair(wrong, gold)
 	divergent := r.divergent()
@@ -27,24 +28,25 @@ func (o Options) intervene(ctx context.Context, base data.Tuple, wrong, gold *st
 		out.reason = NoDivergence
 		return nil, nil
 	}
-	passing := -1
-	passed := 0
-	for _, k := range divergent {
-		ok, err := e.correct(ctx, r.only(k))
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			passing, passed = k, passed+1
-		}
+	working, err := r.singles(ctx, e)
+	if err == nil && len(working) == 0 {
+		working, err = restatedSingles(ctx, wrong, gold, e)
 	}
-	if passed == 1 {
-		if pairs := o.repaired(base, r, passing, r.only(passing), operatorSingle); len(pairs) > 0 {
+	if err != nil {
+		return nil, err
+	}
+	out.singles = len(working)
+	if len(working) == 1 {
+		single := working[0]
+		if pairs := o.repaired(base, single, operatorSingle); len(pairs) > 0 {
+			out.restated = single.repair.gold != gold
+			out.agrees = single.clause() == (repaired{repair: r, slot: divergent[0]}).clause()
 			return pairs, nil
 		}
 	}
 	for i, k := range r.starts(divergent) {
-		ok, err := e.correct(ctx, r.from(k))
+		text := r.from(k)
+		ok, err := e.correct(ctx, text)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +57,7 @@ func (o Options) intervene(ctx context.Context, base data.Tuple, wrong, gold *st
 		if i > 0 {
 			operator = operatorCascade
 		}
-		if pairs := o.repaired(base, r, k, r.from(k), operator); len(pairs) > 0 {
+		if pairs := o.repaired(base, repaired{r, k, text}, operator); len(pairs) > 0 {
 			return pairs, nil
 		}
 	}
@@ -63,8 +65,66 @@ func (o Options) intervene(ctx context.Context, base data.Tuple, wrong, gold *st
 	return nil, nil
 }
 
-// repaired makes the tuples for slot k of a repair whose correct text is given.
-func (o Options) repaired(base data.Tuple, r *repair, k int, text, operator string) []preference {
+// repaired is a correct text that differs from the wrong query from slot on.
+type repaired struct {
+	repair *repair
+	slot   int
+	text   string
+}
+
+// clause names the clause of the wrong query that was repaired, by its index, or
+// the kind that it lacks.
+func (r repaired) clause() slot {
+	s := r.repair.slots[r.slot]
+	return slot{kind: s.kind, wrong: s.wrong}
+}
+
+// singles lists the repairs of one clause alone that make the query correct.
+func (r *repair) singles(ctx context.Context, e *executor) ([]repaired, error) {
+	var working []repaired
+	for _, k := range r.divergent() {
+		text := r.only(k)
+		ok, err := e.correct(ctx, text)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			working = append(working, repaired{r, k, text})
+		}
+	}
+	return working, nil
+}
+
+// restatedSingles lists the same for gold's restatements, of each clause the first
+// repair that works. A restatement that does not give gold's result is none.
+func restatedSingles(ctx context.Context, wrong, gold *statement, e *executor) ([]repaired, error) {
+	var working []repaired
+	found := make(map[slot]bool)
+	for _, g := range restatements(gold, wrong) {
+		isGold, err := e.correct(ctx, g.text)
+		if err != nil {
+			return nil, err
+		}
+		if !isGold {
+			continue
+		}
+		singles, err := newRepair(wrong, g).singles(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range singles {
+			if !found[s.clause()] {
+				found[s.clause()] = true
+				working = append(working, s)
+			}
+		}
+	}
+	return working, nil
+}
+
+// repaired makes the tuples of a repair.
+func (o Options) repaired(base data.Tuple, found repaired, operator string) []preference {
+	r, k, text := found.repair, found.slot, found.text
 	wrong := r.wrong
 	f := fault{source: sourceCounterfactual, operator: operator}
 	slot := r.slots[k]

@@ -156,6 +156,7 @@ func (r *renamer) sources(g, w *sql.Node) {
 		theirs = tableSources(w)
 	}
 	taken := r.match(ours, theirs)
+	r.takeOver(ours, theirs)
 	aliased, numbered := aliasHabit(habit)
 	for _, o := range ours {
 		if _, done := r.names[o]; done {
@@ -199,6 +200,30 @@ func (r *renamer) match(ours, theirs []*sql.Node) (taken map[string]bool) {
 		}
 	}
 	return taken
+}
+
+// takeOver gives our sources that have no counterpart the aliases of those of
+// theirs that have none, in order: where a query reads the wrong table under an
+// alias, the right table under that alias mends it.
+func (r *renamer) takeOver(ours, theirs []*sql.Node) {
+	used := make(map[string]bool)
+	for _, o := range ours {
+		if n, done := r.names[o]; done {
+			used[strings.ToLower(n.name)] = true
+		}
+	}
+	for _, o := range ours {
+		if _, done := r.names[o]; done {
+			continue
+		}
+		for _, t := range theirs {
+			if alias := aliasOf(t); alias != "" && !used[strings.ToLower(alias)] && o.Kind == t.Kind {
+				r.names[o] = naming{alias, true}
+				used[strings.ToLower(alias)] = true
+				break
+			}
+		}
+	}
 }
 
 // isCorrelated reports that the block reads columns of a block around it.

@@ -20,6 +20,8 @@ type repair struct {
 	// gap is the white space that the prediction puts between clauses.
 	gap   string
 	texts map[int]string
+	// resolved tells what the wrong query's names mean, once asked for.
+	resolved *sql.Scopes
 }
 
 // slot aligns a clause of the wrong query with one of gold, each given as the
@@ -127,28 +129,45 @@ func (r *repair) starts(divergent []int) []int {
 	return list
 }
 
-// only is the wrong query with nothing but slot k repaired.
+// only is the wrong query with nothing but slot k repaired. The clauses behind it
+// mean what they meant (keep.go).
 func (r *repair) only(k int) string {
-	return r.compose(func(i int) bool { return i == k })
+	texts := func(i int) string {
+		if i == k {
+			return r.goldText(k)
+		}
+		return r.wrongText(i)
+	}
+	text := r.compose(texts)
+	kept := r.keep(k, text)
+	if len(kept) == 0 {
+		return text
+	}
+	return r.compose(func(i int) string {
+		if restated, found := kept[i]; found {
+			return restated
+		}
+		return texts(i)
+	})
 }
 
 // from is the wrong query up to slot k, and gold from there on.
 func (r *repair) from(k int) string {
-	return r.compose(func(i int) bool { return i >= k })
+	return r.compose(func(i int) string {
+		if i >= k {
+			return r.goldText(i)
+		}
+		return r.wrongText(i)
+	})
 }
 
-// compose writes the query that takes the slots which fromGold selects from gold
-// and the others from the wrong query.
-func (r *repair) compose(fromGold func(slot int) bool) string {
+// compose writes a query from one text a slot, "" for none.
+func (r *repair) compose(textOf func(slot int) string) string {
 	var b strings.Builder
 	pending := "" // white space before the next clause
 	last := -1
 	for k, s := range r.slots {
-		take := fromGold(k)
-		text := r.goldText(k)
-		if !take {
-			text = r.wrongText(k)
-		}
+		text := textOf(k)
 		if text == "" {
 			continue
 		}
@@ -195,21 +214,24 @@ func (r *repair) goldText(k int) string {
 	if text, done := r.texts[k]; done {
 		return text
 	}
-	want := r.renamed[s.gold]
+	r.texts[k] = r.write(k, r.renamed[s.gold])
+	return r.texts[k]
+}
+
+// write is the text of slot k that reads as the clause want.
+func (r *repair) write(k int, want *sql.Node) string {
 	after := sql.Render(want)
 	text := join(r.style.dress(lexemes(after)))
-	if s.wrong >= 0 {
-		u := r.wrong.units[s.wrong]
-		before := sql.Render(u.node)
-		lead := r.wrong.text[u.start:u.node.Start]
-		patched := patch(u.node.Text(r.wrong.text), before, after, r.style)
-		if r.says(k, patched, want) {
-			text = patched
-		}
-		text = lead + text
+	s := r.slots[k]
+	if s.wrong < 0 {
+		return text
 	}
-	r.texts[k] = text
-	return text
+	u := r.wrong.units[s.wrong]
+	patched := patch(u.node.Text(r.wrong.text), sql.Render(u.node), after, r.style)
+	if r.says(k, patched, want) {
+		text = patched
+	}
+	return r.wrong.text[u.start:u.node.Start] + text
 }
 
 // says reports that text, put in the place of slot k's clause, reads as the

@@ -18,13 +18,21 @@ import (
 type outcome struct {
 	tuples []preference
 	// reason says why there are no tuples, "" where there are some.
-	reason   Reason
-	verdict  verdict
-	cut      bool
+	reason  Reason
+	verdict verdict
+	cut     bool // text behind the first statement was left out
+	repairOutcome
 	tried    int
 	mutants  int
 	rejected map[Reason]int
 	runs     int
+}
+
+// repairOutcome is what the repair of a failing rollout found.
+type repairOutcome struct {
+	singles  int  // the clauses whose repair alone makes it correct
+	restated bool // the one is found with gold restated only
+	agrees   bool // the one is the first divergent clause
 }
 
 // verdict is what execution says of a rollout.

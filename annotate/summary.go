@@ -45,6 +45,13 @@ type Summary struct {
 	Repaired int `json:"repaired"`
 	// Repairs counts the repaired rollouts by operator: single, first, cascade.
 	Repairs map[string]int `json:"repairs"`
+	// Of the failing rollouts that one clause alone repairs (single),
+	// SingleRestated need gold restated (restate.go) and SingleFirst are those
+	// where it is the first divergent clause. In SeveralSingle others, more than
+	// one clause would do.
+	SingleRestated int `json:"single_restated"`
+	SingleFirst    int `json:"single_first"`
+	SeveralSingle  int `json:"several_single"`
 	// MutantsTried were executed, MutantsAccepted gave tuples. Executions are
 	// the queries asked for, those that the cache answered included.
 	MutantsTried    int `json:"mutants_tried"`
@@ -100,6 +107,15 @@ func (s *Summary) addRollout(out *outcome) {
 		if len(out.tuples) > 0 {
 			s.Repaired++
 			s.Repairs[out.tuples[0].Operator]++
+		}
+		if out.singles > 1 {
+			s.SeveralSingle++
+		}
+		if out.restated {
+			s.SingleRestated++
+		}
+		if out.agrees {
+			s.SingleFirst++
 		}
 	}
 	if out.cut {
