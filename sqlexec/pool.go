@@ -50,11 +50,7 @@ func (p *pool) run(ctx context.Context, j job) (*outcome, error) {
 			return out, nil
 		}
 		end = w.stop()
-		switch err {
-		case errLost:
-		case errLate:
-			return nil, timeout(j.limits)
-		default:
+		if err != errLost {
 			return nil, err
 		}
 	}

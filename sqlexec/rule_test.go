@@ -319,7 +319,7 @@ func TestParseRule(t *testing.T) {
 }
 
 // sharedData finds test data that lies beside the repository, if it is there.
-func sharedData(t *testing.T, parts ...string) string {
+func sharedData(t testing.TB, parts ...string) string {
 	t.Helper()
 	path := filepath.Join(append([]string{"..", "..", "shared", "data"}, parts...)...)
 	if _, err := os.Stat(path); err != nil {
@@ -372,7 +372,7 @@ type published struct {
 }
 
 // publishedVerdicts reads the predictions that have verdicts and a database.
-func publishedVerdicts(t *testing.T, benchmark string) (out []published) {
+func publishedVerdicts(t testing.TB, benchmark string) (out []published) {
 	f, err := os.Open(sharedData(t, "predictions", benchmark+"_dev.jsonl"))
 	if err != nil {
 		t.Fatal(err)

@@ -4,8 +4,8 @@
 // instructions, stops it at its deadline. No timer or interrupt exists that could
 // come late and hit the next query on the connection.
 //
-// A whole query is one call: its rows are packed into one buffer, which goes over
-// the worker's socket (worker.c) as it is.
+// A whole query is one call: its rows are packed into one buffer, which goes
+// through the worker's pipe (worker.c) as it is.
 
 #include "session.h"
 

@@ -11,6 +11,7 @@ typedef long long int sqlite3_int64;
 
 #define WEAK __attribute__((weak))
 
+WEAK int sqlite3_config(int, ...);
 WEAK int sqlite3_open_v2(const char *, sqlite3 **, int, const char *);
 WEAK int sqlite3_close(sqlite3 *);
 WEAK int sqlite3_exec(sqlite3 *, const char *, int (*)(void *, int, char **, char **), void *, char **);
@@ -59,6 +60,8 @@ enum {
   SQLITE_TEXT = 3,
   SQLITE_BLOB = 4,
   SQLITE_NULL = 5,
+
+  SQLITE_CONFIG_SINGLETHREAD = 1,
 
   SQLITE_OPEN_READONLY = 0x1,
   SQLITE_OPEN_URI = 0x40,

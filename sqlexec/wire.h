@@ -1,12 +1,10 @@
-// What goes over the socket between the program and a worker: one request, then
-// one reply. Both ends are the same executable, so structs travel as they are.
+// What goes through the pipes between the program and a worker: a request into its
+// standard input, then a reply out of its standard output. Both ends are the same
+// executable, so structs travel as they are.
 #ifndef CAPER_WIRE_H
 #define CAPER_WIRE_H
 
 #include "session.h"
-
-// WORKER_SOCKET is the descriptor of a worker's end.
-enum { WORKER_SOCKET = 3 };
 
 // MAX_REQUEST_BYTES is room for the longest query and the longest path, escaped.
 enum { MAX_REQUEST_BYTES = 128 << 10 };

@@ -1,7 +1,7 @@
 // A worker is a process that runs queries for the program that started it, so that
 // whatever a query does can be ended by killing a process. It is the same
 // executable: the constructor below notices the environment variable before Go's
-// runtime starts, and serves a socket instead. So every program that contains this
+// runtime starts, and answers requests instead. So every program that contains this
 // package, a test too, has workers; and a worker is one thread of C that starts in
 // a millisecond, and whose memory is SQLite's alone.
 
@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -33,7 +32,7 @@ static void confine(void) {
   limit(RLIMIT_NOFILE, 64);
   signal(SIGXFSZ, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
-  for (int fd = WORKER_SOCKET + 1; fd < 64; fd++) close(fd);
+  for (int fd = STDERR_FILENO + 1; fd < 64; fd++) close(fd);
 }
 
 // limit_memory bounds what SQLite may take for the next query, beyond what it
@@ -59,7 +58,7 @@ static request *next_request(void) {
   request *q = (request *)incoming;
   size_t got = 0, want = sizeof *q;
   while (got < want) {
-    ssize_t n = recv(WORKER_SOCKET, incoming + got, sizeof incoming - got, 0);
+    ssize_t n = read(STDIN_FILENO, incoming + got, sizeof incoming - got);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return NULL;
     got += n;
@@ -84,7 +83,7 @@ static int answer(const outcome *out, int64_t elapsed_ns) {
   struct iovec parts[] = {
       {&head, sizeof head}, {out->message, head.message_bytes}, {out->cells, head.cells_bytes}};
   for (int i = 0; i < 3;) {
-    ssize_t n = writev(WORKER_SOCKET, parts + i, 3 - i);
+    ssize_t n = writev(STDOUT_FILENO, parts + i, 3 - i);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return 0;
     for (; i < 3 && (size_t)n >= parts[i].iov_len; i++) n -= parts[i].iov_len;
@@ -125,6 +124,7 @@ static session *session_of(const request *q, const char *uri, char **message) {
 __attribute__((constructor)) static void serve(void) {
   if (!getenv("CAPER_SQL_WORKER")) return;
   confine();
+  sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
   for (request *q; (q = next_request());) {
     const char *uri = incoming + sizeof *q, *sql = uri + q->uri_bytes + 1;
     outcome out = {0};

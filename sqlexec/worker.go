@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -18,12 +19,13 @@ import (
 )
 
 // worker is a process that runs queries (worker.c); one goroutine at a time may
-// use it. After an error other than the query's own it has to be stopped.
+// use it. After an error of run it has to be stopped.
 type worker struct {
-	process *exec.Cmd
-	socket  int // blocking: on a round trip of microseconds Go's poller would be felt
-	buf     []byte
-	timeout time.Duration // of reading from the socket, as it is set now
+	process  *exec.Cmd
+	requests *os.File
+	replies  *os.File
+	watchdog *watchdog
+	buf      []byte
 }
 
 // job is one query for a worker.
@@ -41,50 +43,73 @@ type outcome struct {
 	cells   []byte
 }
 
-// grace is what a query may take beyond its time limit until its worker is killed.
-// SQLite looks at the clock between instructions, so few come that far.
-const grace = 200 * time.Millisecond
+// errLost says that the process ended before it replied.
+var errLost = errors.New("the worker process ended")
 
-var (
-	errLost = errors.New("the worker process ended")
-	errLate = errors.New("the worker process does not answer")
-)
+// resultPipeBytes is what an unprivileged process may ask for; large results then
+// take fewer switches between the two processes.
+const resultPipeBytes = 1 << 20
 
 func startWorker() (*worker, error) {
-	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("socket of a worker process: %w", err)
-	}
-	theirs := os.NewFile(uintptr(pair[1]), "worker")
-	defer theirs.Close()
-	process := &exec.Cmd{
-		Path:       "/proc/self/exe", // also when the file was replaced meanwhile
-		Args:       []string{"caper-sql-worker"},
-		Env:        []string{"CAPER_SQL_WORKER=1"},
-		ExtraFiles: []*os.File{theirs},
+	w, err := &worker{buf: make([]byte, C.MAX_REQUEST_BYTES)}, error(nil)
+	w.process = &exec.Cmd{
+		Path: "/proc/self/exe", // also when the file was replaced meanwhile
+		Args: []string{"caper-sql-worker"},
+		Env:  []string{"CAPER_SQL_WORKER=1"},
 		SysProcAttr: &syscall.SysProcAttr{
 			Pdeathsig: syscall.SIGKILL,
 			Setpgid:   true, // ctrl-C is for the program, which ends its workers itself
 		},
 	}
-	if err := process.Start(); err != nil {
-		syscall.Close(pair[0])
+	stdin, requests, err := blockingPipe()
+	if err != nil {
+		return nil, err
+	}
+	defer stdin.Close()
+	replies, stdout, err := blockingPipe()
+	if err != nil {
+		requests.Close()
+		return nil, err
+	}
+	defer stdout.Close()
+	w.process.Stdin, w.process.Stdout = stdin, stdout
+	w.requests, w.replies = requests, replies
+	if err := w.process.Start(); err != nil {
+		w.closePipes()
 		return nil, fmt.Errorf("start a worker process: %w", err)
 	}
-	return &worker{process: process, socket: pair[0], buf: make([]byte, C.MAX_REQUEST_BYTES)}, nil
+	w.watchdog = newWatchdog(w.kill)
+	return w, nil
 }
 
-// stop kills the process and says how it had ended, if it had.
+// blockingPipe makes a pipe that Go's poller does not watch: on a round trip of
+// microseconds it would be felt.
+func blockingPipe() (read, write *os.File, err error) {
+	var fd [2]int
+	if err := syscall.Pipe2(fd[:], syscall.O_CLOEXEC); err != nil {
+		return nil, nil, fmt.Errorf("pipe to a worker process: %w", err)
+	}
+	return os.NewFile(uintptr(fd[0]), "worker"), os.NewFile(uintptr(fd[1]), "worker"), nil
+}
+
+// stop kills the process and says how it ended, which may have been earlier.
 func (w *worker) stop() *os.ProcessState {
+	w.watchdog.stop()
 	w.kill()
-	syscall.Close(w.socket)
+	w.closePipes()
 	w.process.Wait()
 	return w.process.ProcessState
 }
 
 func (w *worker) kill() { w.process.Process.Kill() }
 
-// run asks for one query. The error is errLost, errLate or ctx's.
+func (w *worker) closePipes() {
+	w.requests.Close()
+	w.replies.Close()
+}
+
+// run asks for one query. The error is an *Error of a query that was killed at its
+// deadline, ctx's, or errLost.
 func (w *worker) run(ctx context.Context, j job) (out *outcome, err error) {
 	if ctx.Done() != nil {
 		forget := context.AfterFunc(ctx, w.kill)
@@ -94,17 +119,45 @@ func (w *worker) run(ctx context.Context, j job) (out *outcome, err error) {
 			}
 		}()
 	}
-	late := time.Now().Add(j.limits.Timeout + grace)
-	if err := w.waitAtMost(j.limits.Timeout + grace); err != nil {
-		return nil, err
+	w.watchdog.start(j.limits.Timeout + grace)
+	out, err = w.exchange(j)
+	if bit := w.watchdog.rest(); bit {
+		return nil, timeout(j.limits)
 	}
-	if err := w.send(j); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, errLost
 	}
-	return w.receive(late)
+	return out, nil
 }
 
-func (w *worker) send(j job) error {
+func (w *worker) exchange(j job) (*outcome, error) {
+	if _, err := w.requests.Write(w.request(j)); err != nil {
+		return nil, err
+	}
+	out := &outcome{}
+	head := unsafe.Slice((*byte)(unsafe.Pointer(&out.reply)), unsafe.Sizeof(out.reply))
+	got, err := io.ReadAtLeast(w.replies, w.buf, len(head))
+	if err != nil {
+		return nil, err
+	}
+	copy(head, w.buf)
+	rest := w.buf[len(head):got]
+	// A short reply came whole. The buffer is used again, so its bytes move.
+	if want := int(out.reply.message_bytes + out.reply.cells_bytes); len(rest) == want {
+		rest = bytes.Clone(rest)
+	} else {
+		whole := make([]byte, want)
+		if _, err := io.ReadFull(w.replies, whole[copy(whole, rest):]); err != nil {
+			return nil, err
+		}
+		rest = whole
+	}
+	out.message, out.cells = string(rest[:out.reply.message_bytes]), rest[out.reply.message_bytes:]
+	return out, nil
+}
+
+// request packs a job. It is valid until the worker's buffer is used again.
+func (w *worker) request(j job) []byte {
 	head := C.request{
 		database: C.int64_t(j.database),
 		limits: C.bounds{
@@ -120,77 +173,9 @@ func (w *worker) send(j job) error {
 	}
 	text := append(w.buf[:0], unsafe.Slice((*byte)(unsafe.Pointer(&head)), unsafe.Sizeof(head))...)
 	text = append(append(text, j.uri...), 0)
-	text = append(append(text, j.sql...), 0)
-	for len(text) > 0 {
-		n, err := syscall.Write(w.socket, text)
-		if err != nil && err != syscall.EINTR {
-			return errLost
-		}
-		text = text[max(n, 0):]
-	}
-	return nil
+	return append(append(text, j.sql...), 0)
 }
 
-func (w *worker) receive(late time.Time) (*outcome, error) {
-	out := &outcome{}
-	head := unsafe.Slice((*byte)(unsafe.Pointer(&out.reply)), unsafe.Sizeof(out.reply))
-	got := 0
-	for got < len(head) {
-		n, err := w.read(w.buf[got:], late)
-		if err != nil {
-			return nil, err
-		}
-		got += n
-	}
-	copy(head, w.buf)
-	rest := w.buf[len(head):got]
-	// A short reply came whole; its bytes move, for the buffer is used again.
-	want := int(out.reply.message_bytes + out.reply.cells_bytes)
-	if len(rest) == want {
-		rest = bytes.Clone(rest)
-	} else {
-		rest = append(make([]byte, 0, want), rest...)
-	}
-	for len(rest) < want {
-		n, err := w.read(rest[len(rest):want], late)
-		if err != nil {
-			return nil, err
-		}
-		rest = rest[:len(rest)+n]
-	}
-	out.message, out.cells = string(rest[:out.reply.message_bytes]), rest[out.reply.message_bytes:]
-	return out, nil
-}
-
-// read reads some bytes, at least one.
-func (w *worker) read(into []byte, late time.Time) (int, error) {
-	for {
-		n, err := syscall.Read(w.socket, into)
-		switch {
-		case n > 0:
-			return n, nil
-		case err != syscall.EINTR && err != syscall.EAGAIN:
-			return 0, errLost
-		}
-		left := time.Until(late)
-		if left <= 0 {
-			return 0, errLate
-		}
-		if err := w.waitAtMost(left); err != nil {
-			return 0, err
-		}
-	}
-}
-
-// waitAtMost sets how long a read may take.
-func (w *worker) waitAtMost(d time.Duration) error {
-	if w.timeout == d {
-		return nil
-	}
-	w.timeout = d
-	t := syscall.NsecToTimeval(int64(max(d, time.Millisecond))) // zero would be for ever
-	if err := syscall.SetsockoptTimeval(w.socket, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &t); err != nil {
-		return errLost
-	}
-	return nil
-}
+// grace is what a query may take beyond its time limit until its worker is killed.
+// SQLite looks at the clock between instructions, so few come that far.
+const grace = 200 * time.Millisecond
