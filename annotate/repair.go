@@ -49,24 +49,18 @@ func newRepair(wrong, gold *statement) *repair {
 		core := strings.TrimRight(wrong.text[:first.end], spaces)
 		r.gap = wrong.text[len(core):first.end]
 	}
-	r.slots = alignClauses(wrong, gold)
+	r.slots = alignClauses(wrong.kinds(), gold.kinds())
 	return r
 }
 
-// alignClauses pairs the clauses of two statements in canonical order.
-func alignClauses(wrong, gold *statement) []slot {
-	var kinds []sql.ClauseKind
-	for _, s := range [2]*statement{wrong, gold} {
-		for _, u := range s.units[:s.topCount] {
-			if !slices.Contains(kinds, u.kind) {
-				kinds = append(kinds, u.kind)
-			}
-		}
-	}
-	slices.SortFunc(kinds, func(a, b sql.ClauseKind) int { return a.Rank() - b.Rank() })
+// alignClauses pairs two lists of clauses by kind, in the order in which clauses
+// are written; several of a kind, which set operations are, in their own order.
+func alignClauses(wrong, gold []sql.ClauseKind) []slot {
+	kinds := slices.Concat(wrong, gold)
+	slices.SortStableFunc(kinds, func(a, b sql.ClauseKind) int { return a.Rank() - b.Rank() })
 	var slots []slot
-	for _, kind := range kinds {
-		w, g := wrong.ofKind(kind), gold.ofKind(kind)
+	for _, kind := range slices.Compact(kinds) {
+		w, g := ofKind(wrong, kind), ofKind(gold, kind)
 		for i := range max(len(w), len(g)) {
 			s := slot{kind, -1, -1}
 			if i < len(w) {
@@ -81,15 +75,20 @@ func alignClauses(wrong, gold *statement) []slot {
 	return slots
 }
 
-// ofKind lists the outermost units of a kind.
-func (s *statement) ofKind(kind sql.ClauseKind) []int {
+// ofKind lists the places of a kind.
+func ofKind(kinds []sql.ClauseKind, kind sql.ClauseKind) []int {
 	var found []int
-	for i, u := range s.units[:s.topCount] {
-		if u.kind == kind {
+	for i, k := range kinds {
+		if k == kind {
 			found = append(found, i)
 		}
 	}
 	return found
+}
+
+// kinds lists the kinds of the outermost units.
+func (s *statement) kinds() []sql.ClauseKind {
+	return kindsOf(sql.ClauseNodes(s.tree))
 }
 
 // divergent lists the slots whose clauses differ in canonical form. Where none

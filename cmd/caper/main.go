@@ -29,6 +29,7 @@ type commands struct {
 	Eval     struct {
 		EX evalEXCommand `cmd:"" name:"ex" help:"Execution accuracy of predictions."`
 	} `cmd:"" help:"Measure predictions as the official evaluators do."`
+	Diff     diffCommand     `cmd:"" help:"What sets two queries apart: the cheapest edit script, both texts marked."`
 	Exec     execCommand     `cmd:"" help:"Run one query read-only, under limits."`
 	Tokenize tokenizeCommand `cmd:"" help:"Text to token ids and back."`
 	Inspect  inspectCommand  `cmd:"" help:"Show what is in a tuple file, a safetensors file or a model folder."`
