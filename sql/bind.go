@@ -8,6 +8,11 @@ func (r *resolver) bind(n *Node, scope *Scope) Binding {
 	if n.Kind == Star {
 		return bindStar(n, scope)
 	}
+	for _, database := range n.Children {
+		if !strings.EqualFold(database.Value, "main") {
+			return Binding{Column: -1} // the only database that is open
+		}
+	}
 	level := 0
 	for s := scope; s != nil; s, level = s.Outer, level+1 {
 		if level == 0 && isOrderTerm(n) {

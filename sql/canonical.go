@@ -147,6 +147,9 @@ func (c *canonicaliser) column(n *Node) *Node {
 		return out // all columns of the only source are all columns
 	}
 	out.Qualifier = strings.ToLower(n.Qualifier)
+	if b.Meaning == MeansNothing && len(n.Children) > 0 {
+		out.Qualifier = strings.ToLower(n.Children[0].Value) + "." + out.Qualifier
+	}
 	if b.Meaning == MeansColumn && !b.Ambiguous {
 		out.Qualifier = strings.Repeat("^", b.Level) + b.Source.Instance
 		if b.Column >= 0 && b.Source.Table == nil {
@@ -231,7 +234,7 @@ func positional(n *Node) *Node {
 		b = b.operands()[0]
 	}
 	projection := b.Child(Projection)
-	position, err := strconv.Atoi(n.Value)
+	position, err := strconv.Atoi(strings.ReplaceAll(n.Value, "_", ""))
 	if err != nil || projection == nil || position < 1 || position > len(projection.Children) {
 		return nil
 	}
@@ -266,6 +269,7 @@ func canonicalOrder(value string) string {
 // canonicalNumber gives integers in decimal and reals in shortest form, always
 // with a point or exponent.
 func canonicalNumber(text string) string {
+	text = strings.ReplaceAll(text, "_", "")
 	if integer, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return strconv.FormatInt(integer, 10)
 	}

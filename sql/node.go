@@ -89,7 +89,7 @@ const (
 
 // Expressions.
 const (
-	Column    Kind = "column"    // Value column, Qualifier table or alias
+	Column    Kind = "column"    // Value column, Qualifier table or alias; child Name of the database where written
 	Star      Kind = "star"      // Qualifier table or alias
 	Number    Kind = "number"    // Value as written
 	String    Kind = "string"    // Value unquoted

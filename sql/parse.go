@@ -23,6 +23,9 @@ const maxSources = 64
 // maxOperands is SQLite's limit on the operands of one compound SELECT.
 const maxOperands = 500
 
+// maxParam is SQLite's limit on the number in ?7.
+const maxParam = 32766
+
 // ParseError says why a text is not one SELECT statement.
 type ParseError struct {
 	Offset    int // in bytes from the start of the text

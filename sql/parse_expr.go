@@ -35,18 +35,19 @@ func (t *translator) expr(e ast.Expr) *Node {
 	case *ast.Ident:
 		return t.identifier(e)
 	case *ast.QualifiedRef:
-		n := t.node(Column, e.Parts[len(e.Parts)-1].Name, start, end)
-		n.Qualifier = e.Parts[len(e.Parts)-2].Name
-		return n
+		return t.qualified(e)
 	case *ast.Star:
 		n := t.node(Star, "", start, end)
 		if e.Table != nil {
-			n.Qualifier = e.Table.Name
+			n.Qualifier = t.qualifier(e.Table)
 		}
 		return n
 	case *ast.Literal:
 		return t.literal(e)
 	case *ast.BindParam:
+		if e.Kind == ast.ParamNumber && (e.Number < 1 || e.Number > maxParam) {
+			t.fail(start, "variable number must be between ?1 and ?%d", maxParam)
+		}
 		return t.node(Param, e.Raw, start, end)
 	case *ast.BinaryExpr:
 		return t.binary(e)
@@ -72,7 +73,7 @@ func (t *translator) expr(e ast.Expr) *Node {
 	case *ast.BetweenExpr:
 		return t.node(Between, negated(e.Not, "BETWEEN"), start, end, t.expr(e.X), t.expr(e.Lo), t.expr(e.Hi))
 	case *ast.InExpr:
-		return t.node(In, negated(e.Not, "IN"), start, end, t.expr(e.X), t.inOperand(e))
+		return t.in(e)
 	case *ast.ExistsExpr:
 		return t.node(Exists, "", start, end, t.block(e.Select))
 	case *ast.SubqueryExpr:
@@ -113,12 +114,32 @@ func (t *translator) identifier(id *ast.Ident) *Node {
 	return n
 }
 
+// qualified translates table.column and database.table.column.
+func (t *translator) qualified(e *ast.QualifiedRef) *Node {
+	column := len(e.Parts) - 1
+	n := t.node(Column, e.Parts[column].Name, e.Pos(), e.End())
+	n.Qualifier = t.qualifier(e.Parts[column-1])
+	if column == 2 {
+		n.add(t.name(Name, e.Parts[0]))
+	}
+	return n
+}
+
+// qualifier is the name before a dot. SQLite lets it be empty; here that means
+// that there is none.
+func (t *translator) qualifier(name *ast.Ident) string {
+	if name.Name == "" {
+		t.fail(name.Pos(), "an empty name before a dot is not supported")
+	}
+	return name.Name
+}
+
 func (t *translator) literal(l *ast.Literal) *Node {
 	switch l.Kind {
 	case ast.LitNull:
 		return t.node(Null, "", l.Pos(), l.End())
 	case ast.LitInteger, ast.LitFloat:
-		return t.node(Number, l.Value, l.Pos(), l.End())
+		return t.node(Number, l.Raw, l.Pos(), l.End())
 	case ast.LitString:
 		return t.node(String, l.Value, l.Pos(), l.End())
 	case ast.LitBlob:
@@ -156,6 +177,21 @@ func (t *translator) is(e *ast.IsExpr) *Node {
 		return t.node(NullTest, value+" NULL", e.Pos(), e.End(), x)
 	}
 	return t.node(Is, value, e.Pos(), e.End(), x, y)
+}
+
+// in translates IN. The elements of a list must have as many terms as the left
+// side; SQLite takes a sub-query that is the only element for the operand itself.
+func (t *translator) in(e *ast.InExpr) *Node {
+	x, operand := t.expr(e.X), t.inOperand(e)
+	if x.Kind == Row && operand.Kind == List {
+		for _, element := range operand.Children {
+			isOperand := element.Kind == Subquery && len(operand.Children) == 1
+			if !isOperand && (element.Kind != Row || len(element.Children) != len(x.Children)) {
+				t.fail(element.Start, "IN(...) element has another number of terms than its left side")
+			}
+		}
+	}
+	return t.node(In, negated(e.Not, "IN"), e.Pos(), e.End(), x, operand)
 }
 
 // inOperand translates the right side of IN.
@@ -240,6 +276,9 @@ func (t *translator) call(e *ast.FuncCall) *Node {
 		n.add(filter)
 	}
 	if e.Over != nil {
+		if e.Distinct {
+			t.fail(e.Pos(), "DISTINCT is not supported for window functions")
+		}
 		n.add(t.window(Over, e.Over))
 	}
 	return n

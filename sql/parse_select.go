@@ -71,9 +71,17 @@ func (t *translator) with(w *ast.With) *Node {
 	}
 	last := w.CTEs[len(w.CTEs)-1]
 	n := t.node(With, value, t.before(w.CTEs[0].Pos(), keywords), last.End())
-	for _, c := range w.CTEs {
+	for i, c := range w.CTEs {
+		for _, other := range w.CTEs[:i] {
+			if strings.EqualFold(other.Name.Name, c.Name.Name) {
+				t.fail(c.Pos(), "duplicate WITH table name: %s", c.Name.Name)
+			}
+		}
 		cte := t.node(CTE, c.Name.Name, c.Pos(), c.End())
 		for _, column := range c.Columns {
+			if next := t.tokens[t.tokenAt(column.End())]; next.Kind != token.COMMA && next.Kind != token.RP {
+				t.fail(next.Pos, "syntax error after column name %q", column.Name) // the grammar takes COLLATE and ASC here
+			}
 			cte.add(t.name(Name, column))
 		}
 		cte.add(t.block(c.Select))
@@ -220,6 +228,7 @@ func (t *translator) sources(parent *Node, refs []*ast.TableRef) {
 	for i, ref := range refs {
 		if i == 0 && len(ref.List) > 0 && ref.Alias == nil {
 			t.enter(ref.Pos())
+			t.joined(ref)
 			t.sources(parent, ref.List)
 			t.leave()
 			continue
@@ -292,21 +301,18 @@ func (t *translator) joinKind(op *ast.JoinOperator) string {
 func (t *translator) source(ref *ast.TableRef) *Node {
 	t.enter(ref.Pos())
 	defer t.leave()
+	t.joined(ref)
 	start := ref.Pos()
 	if ref.Join != nil {
 		start = t.tokens[t.tokenAt(ref.Join.End())].Pos
-	} else if ref.On != nil || len(ref.Using) > 0 {
-		t.fail(start, "a JOIN clause is required before ON")
 	}
 	var n *Node
 	switch {
 	case ref.Select != nil:
 		n = t.node(Derived, "", start, t.after(ref.Select.End()), t.block(ref.Select))
 	case len(ref.List) == 1:
-		n = t.source(ref.List[0]) // SQLite drops the parentheses
-		if ref.Alias != nil {
-			n.dropAlias()
-		}
+		n = t.source(ref.List[0]) // SQLite drops the parentheses and the alias in them
+		n.dropAlias()
 	case len(ref.List) > 1:
 		n = t.node(JoinGroup, "", start, t.after(ref.List[len(ref.List)-1].End()))
 		t.sources(n, ref.List)
@@ -325,6 +331,13 @@ func (t *translator) source(ref *ast.TableRef) *Node {
 	return n
 }
 
+// joined refuses a condition on a source that joins nothing.
+func (t *translator) joined(ref *ast.TableRef) {
+	if ref.Join == nil && (ref.On != nil || len(ref.Using) > 0) {
+		t.fail(ref.Pos(), "a JOIN clause is required before ON")
+	}
+}
+
 // afterCall is the end of the parenthesis that closes a table-valued
 // function's arguments.
 func (t *translator) afterCall(ref *ast.TableRef) int {
@@ -337,7 +350,7 @@ func (t *translator) afterCall(ref *ast.TableRef) int {
 func (t *translator) table(name *ast.QualifiedName) *Node {
 	n := t.node(Table, name.Name.Name, name.Pos(), name.End())
 	if name.Schema != nil {
-		n.Qualifier = name.Schema.Name
+		n.Qualifier = t.qualifier(name.Schema)
 	}
 	return n
 }
@@ -377,8 +390,16 @@ func (t *translator) window(kind Kind, w *ast.WindowDef) *Node {
 	return n
 }
 
-// frame keeps a window frame as one leaf: nothing above looks inside it.
+// frame keeps a window frame as one leaf: nothing above looks inside it. A frame
+// that ends before it starts is refused, as SQLite does.
 func (t *translator) frame(w *ast.WindowDef) *Node {
+	end := ast.BoundCurrentRow
+	if w.EndBound != nil {
+		end = w.EndBound.Type
+	}
+	if start := w.StartBound.Type; start >= ast.BoundCurrentRow && end < start {
+		t.fail(w.StartBound.Pos(), "unsupported frame specification")
+	}
 	first := t.tokenAt(w.StartBound.Pos()) - 1
 	if w.EndBound != nil {
 		first-- // BETWEEN

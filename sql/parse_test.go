@@ -99,7 +99,7 @@ func TestParseShapes(t *testing.T) {
 		{"CAST(a AS decimal(10, 2))", "DECIMAL(10,2)[a]"},
 		{"a COLLATE nocase", "NOCASE[a]"},
 		{"t.a", "t.a"},
-		{"main.t.a", "t.a"},
+		{"main.t.a", "t.a[main]"},
 		{"true", "TRUE"},
 	} {
 		block, err := Parse("SELECT " + c.expr)
@@ -116,6 +116,7 @@ func TestParseShapes(t *testing.T) {
 		{"SELECT 1 FROM (a JOIN b) LEFT OUTER JOIN c AS d USING (x)", "from[a JOIN[b] LEFT JOIN[c[d] using[x]]]"},
 		{"SELECT 1 FROM ((a)) INNER JOIN (SELECT 2) x ON 3", "from[a JOIN[derived[select[projection[item[2]]] x] on[3]]]"},
 		{"SELECT 1 FROM (a AS x) AS y", "from[a[y]]"},
+		{"SELECT 1 FROM a JOIN (b AS x)", "from[a JOIN[b]]"},
 		{"SELECT 1 FROM main.a NATURAL FULL JOIN f(1, 2) g", "from[main.a NATURAL FULL JOIN[f[1 2 g]]]"},
 	} {
 		block, err := Parse(c.text)
@@ -216,6 +217,15 @@ func TestParseErrors(t *testing.T) {
 		{"SELECT 1 FROM a LEFT INNER JOIN b", "unknown join type", 16},
 		{"SELECT 1 FROM a LEFT outside JOIN b", "unknown join type", 16},
 		{"SELECT 1 FROM a ON a.b", "a JOIN clause is required before ON", 14},
+		{"SELECT 1 FROM (a JOIN b) ON a.x = b.x", "a JOIN clause is required before ON", 14},
+		{"WITH x(a COLLATE nocase) AS (SELECT 1) SELECT a FROM x", `syntax error after column name "a"`, 9},
+		{"SELECT (a, b) IN ((1, 2), 3) FROM t", "IN(...) element has another number of terms than its left side", 26},
+		{"WITH x AS (SELECT 1), X AS (SELECT 2) SELECT 3", "duplicate WITH table name: X", 22},
+		{"SELECT sum(DISTINCT a) OVER () FROM t", "DISTINCT is not supported for window functions", 7},
+		{"SELECT sum(a) OVER (ROWS 1 FOLLOWING) FROM t", "unsupported frame specification", 25},
+		{"SELECT sum(a) OVER (ROWS BETWEEN CURRENT ROW AND 1 PRECEDING) FROM t", "unsupported frame specification", 33},
+		{"SELECT ?0", "variable number must be between ?1 and ?32766", 7},
+		{`SELECT "".a FROM t`, "empty name before a dot", 7},
 		{"SELECT RAISE(IGNORE)", "not allowed in a query", 7},
 		{"SELECT 1 FROM t" + strings.Repeat(", t", 64), "more than 64 tables", 9},
 		{"SELECT 1" + strings.Repeat(" UNION SELECT 1", 500), "more than 500 operands", 0},

@@ -196,6 +196,9 @@ func (p *printer) mark(n *Node) {
 func (p *printer) leaf(n *Node) {
 	switch n.Kind {
 	case Column:
+		for _, database := range n.Children {
+			p.write(quoteName(database.Value), ".")
+		}
 		if n.Qualifier != "" {
 			p.write(quoteName(n.Qualifier), ".")
 		}
