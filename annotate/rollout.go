@@ -2,7 +2,6 @@ package annotate
 
 import (
 	"context"
-	"os"
 	"strings"
 	"unicode/utf8"
 
@@ -69,10 +68,6 @@ func (a *annotator) rollout(ctx context.Context, r data.Rollout) (*outcome, erro
 		return out, nil
 	case !utf8.ValidString(r.SQL):
 		out.reason = NoParse
-		return out, nil
-	}
-	if _, err := os.Stat(a.bench.DatabasePath(r.DBID)); err != nil {
-		out.reason = NoDatabase
 		return out, nil
 	}
 	database, err := a.bench.Database(r.DBID)

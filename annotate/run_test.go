@@ -193,12 +193,9 @@ func TestReasons(t *testing.T) {
 		"WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM n) SELECT max(x) FROM n", "SELECT 2",
 	)
 	list = append(list, list[0])
-	other := list[0]
-	other.DBID = "elsewhere"
-	list = append(list, other)
 	b.Limits.Timeout = 50e6
 	_, summary := annotated(t, b, list, DefaultOptions())
-	want := map[Reason]int{NoQuery: 1, NoParse: 2, GoldError: 1, RunOn: 1, GoldTimeout: 1, Duplicate: 1, NoDatabase: 1}
+	want := map[Reason]int{NoQuery: 1, NoParse: 2, GoldError: 1, RunOn: 1, GoldTimeout: 1, Duplicate: 1}
 	if diff := cmp.Diff(want, summary.Reasons); diff != "" {
 		t.Error(diff)
 	}

@@ -9,7 +9,6 @@ type Reason string
 const (
 	Duplicate    Reason = "duplicate"     // the same query for the same question came before
 	NoQuery      Reason = "no_query"      // the rollout holds no text
-	NoDatabase   Reason = "no_database"   // the benchmark has no file for it
 	NoParse      Reason = "no_parse"      // not one SELECT statement, or a mutant that could not be written
 	GoldNoParse  Reason = "gold_no_parse" // gold is not one SELECT statement
 	GoldError    Reason = "gold_error"    // gold fails on the database

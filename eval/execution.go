@@ -3,7 +3,6 @@ package eval
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"iter"
 	"maps"
 
@@ -136,16 +135,12 @@ func (j *judge) start(ctx context.Context, rollouts iter.Seq2[data.Rollout, erro
 	return pending
 }
 
-// judge judges one candidate. Benchmarks are published without some of their
-// databases, so a missing one is a verdict; its error is that of the context or of
-// a broken database.
+// judge judges one candidate. Its error is that of the context, or of a missing or
+// broken database.
 func (j *judge) judge(ctx context.Context, r data.Rollout) (Judged, error) {
 	out := Judged{Rollout: r}
 	db, err := j.databases.Database(r.DBID)
-	if errors.Is(err, fs.ErrNotExist) {
-		out.Verdict, out.Strict, out.Message = GoldFailed, GoldFailed, err.Error()
-		return out, nil
-	} else if err != nil {
+	if err != nil {
 		return out, err
 	}
 	out.Verdict, out.Message, err = j.verdict(ctx, db, j.rule, r)

@@ -76,7 +76,6 @@ var executionCases = []struct {
 	{"shop", "SELECT name FROM item", endless, TimedOut, TimedOut},
 	{"shop", "SELECT nome FROM item", "SELECT name FROM item", GoldFailed, GoldFailed},
 	{"shop", endless, "SELECT name FROM item", GoldTimeout, GoldTimeout},
-	{"none", "SELECT 1", "SELECT 1", GoldFailed, GoldFailed},
 }
 
 // candidates repeats the cases, numbered.
@@ -112,7 +111,7 @@ func TestExecute(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if summary.Count != 40 || summary.Accuracy != 0.2 || summary.Disagree != 4 || summary.Verdicts[Failed] != 12 {
+		if summary.Count != 36 || summary.Accuracy != 2.0/9 || summary.Disagree != 4 || summary.Verdicts[Failed] != 12 {
 			t.Errorf("summary %+v", summary)
 		}
 	}
@@ -141,6 +140,10 @@ func TestExecuteStops(t *testing.T) {
 	damaged := func(yield func(data.Rollout, error) bool) { yield(data.Rollout{DBID: "damaged"}, nil) }
 	if err := Execute(context.Background(), databases, damaged, options, func(Judged) error { return nil }); !errors.Is(err, errDamaged) {
 		t.Errorf("damaged database: %v", err)
+	}
+	missing := func(yield func(data.Rollout, error) bool) { yield(data.Rollout{DBID: "none"}, nil) }
+	if err := Execute(context.Background(), databases, missing, options, func(Judged) error { return nil }); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing database: %v", err)
 	}
 	full := errors.New("disk is full")
 	if err := Execute(context.Background(), databases, candidates(100), options, func(Judged) error { return full }); !errors.Is(err, full) {
