@@ -25,7 +25,7 @@ type Layout struct {
 // Layout returns the layout of a model whose config.json names the two tokens.
 func (m *Model) Layout() (*Layout, error) {
 	if m.Tokenizer == nil {
-		return nil, errors.New("the model has no tokenizer.json")
+		return nil, errors.New("the model has no tokenizer.json: copy it from where the weights come from")
 	}
 	l := &Layout{tokenizer: m.Tokenizer}
 	for _, token := range []struct {
@@ -33,7 +33,7 @@ func (m *Model) Layout() (*Layout, error) {
 		id        *int32
 	}{{"caper_clause_token", m.Config.ClauseToken, &l.clause}, {"caper_end_token", m.Config.EndToken, &l.end}} {
 		if token.text == "" {
-			return nil, fmt.Errorf("config.json names no %s: not a clause reward model", token.key)
+			return nil, fmt.Errorf("config.json names no %s: not a clause reward model; caper train prm makes one", token.key)
 		}
 		id, ok := m.Tokenizer.ID(token.text)
 		if !ok {

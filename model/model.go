@@ -168,7 +168,7 @@ func (m *Model) Decays() []bool {
 // SetTokenizer gives the model a tokenizer. Its ids must fit the embedding.
 func (m *Model) SetTokenizer(k *tokenizer.Tokenizer) error {
 	if vocab := m.Config.Text.Shared().VocabSize; k.Size() > vocab {
-		return fmt.Errorf("the tokenizer has %d ids, the embedding only %d rows (vocab_size)", k.Size(), vocab)
+		return fmt.Errorf("the tokenizer has %d ids, the embedding only %d rows (vocab_size): take the tokenizer that belongs to the weights", k.Size(), vocab)
 	}
 	m.Tokenizer = k
 	return nil

@@ -37,7 +37,7 @@ const defaultBudget = 8192
 // at least one query; 0 chooses. The number changes speed and memory, not the scores.
 func NewScorer(m *Model, budget int) (*Scorer, error) {
 	if m.Score == nil {
-		return nil, errors.New("the model has no score head: not a reward model")
+		return nil, errors.New("the model has no score head: not a reward model; caper train prm makes one of it")
 	}
 	layout, err := m.Layout()
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"caper/data"
 	"caper/eval"
 	"caper/train"
 )
@@ -90,7 +91,7 @@ func ReadLocalization(path string) (*eval.Localization, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&l); err != nil {
-		return nil, fmt.Errorf("report: %s: not a result of `caper localize --json`: %w", path, err)
+		return nil, fmt.Errorf("report: %s: not a result of `caper localize --json`: %w", path, data.PlainJSONError(err))
 	}
 	if l.Count == 0 {
 		return nil, fmt.Errorf("report: %s: no fault was localised; give `caper localize` tuples with root_clause set", path)

@@ -38,7 +38,7 @@ func (c *execCommand) Run(ctx context.Context) error {
 	started := time.Now()
 	db, err := sqlexec.Open(c.DB, limits)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; name an intact SQLite file with --db", err)
 	}
 	defer db.Close()
 	result, err := db.Query(ctx, c.SQL)

@@ -24,10 +24,10 @@ func ReadObject(path string) (Object, error) {
 	}
 	var o Object
 	if err := json.Unmarshal(text, &o); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: not a JSON object: %w; get the file again", path, err)
 	}
 	if o == nil {
-		return nil, fmt.Errorf("%s: not a JSON object", path)
+		return nil, fmt.Errorf("%s: not a JSON object; get the file again", path)
 	}
 	return o, nil
 }
@@ -47,7 +47,7 @@ func (o Object) Decode(key string, dst any) error {
 		return nil
 	}
 	if err := json.Unmarshal(o[key], dst); err != nil {
-		return fmt.Errorf("%s: %s is not what it should be: %w", key, o[key], err)
+		return fmt.Errorf("%s: %s is not what belongs there", key, o[key])
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func (o Object) DecodeAll(dst any) error {
 	err = json.Unmarshal(text, dst)
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		return fmt.Errorf("%s: %s where a %s is needed", wrong.Field, wrong.Value, wrong.Type)
+		return fmt.Errorf("%s: %s is not what belongs there", wrong.Field, wrong.Value)
 	}
 	return err
 }

@@ -49,7 +49,7 @@ func Open(path string) (*File, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w; get the file again, or save it again with a current safetensors", path, err)
 	}
 	return f, nil
 }
@@ -67,7 +67,7 @@ func mapFile(path string) (data, mapped []byte, err error) {
 		return nil, nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, nil, fmt.Errorf("%s: not a regular file", path)
+		return nil, nil, fmt.Errorf("%s: not a regular file: name a safetensors file", path)
 	}
 	if mapped, err = unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE); err == nil {
 		return mapped, mapped, nil

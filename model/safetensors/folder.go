@@ -39,10 +39,10 @@ func OpenFolder(dir string) (*Folder, error) {
 		WeightMap map[string]string `json:"weight_map"`
 	}
 	if err := json.Unmarshal(text, &content); err != nil {
-		return nil, fmt.Errorf("%s: %w", index, err)
+		return nil, fmt.Errorf("%s: not an index of weight files: %w; get the file again", index, err)
 	}
 	if len(content.WeightMap) == 0 {
-		return nil, fmt.Errorf("%s: weight_map: missing or empty", index)
+		return nil, fmt.Errorf("%s: weight_map: missing or empty; get the file again", index)
 	}
 	folder := &Folder{files: map[string]*File{}, shards: content.WeightMap}
 	if err := folder.openShards(dir, index); err != nil {
@@ -55,7 +55,7 @@ func OpenFolder(dir string) (*Folder, error) {
 func openSingle(dir string) (*Folder, error) {
 	file, err := Open(filepath.Join(dir, SingleName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: neither %s nor %s: not a folder of safetensors weights", dir, IndexName, SingleName)
+		return nil, fmt.Errorf("%s: neither %s nor %s: not a folder of safetensors weights; name one", dir, IndexName, SingleName)
 	}
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ type header struct {
 // inside the file, and side by side without holes or overlaps.
 func checkHeader(data []byte) error {
 	if len(data) < 8 {
-		return fmt.Errorf("%d bytes are too few for a safetensors file", len(data))
+		return fmt.Errorf("the file is cut off: it has only %d bytes", len(data))
 	}
 	n := binary.LittleEndian.Uint64(data)
 	if n > maxHeaderBytes {
@@ -109,7 +109,7 @@ func checkLayout(entries []header, payload uint64) error {
 		case to-from != size:
 			return fmt.Errorf("tensor %q: %d bytes, but %s of shape %v needs %d", e.name, to-from, e.DType, e.Shape, size)
 		case from%dtype.Size() != 0:
-			return fmt.Errorf("tensor %q: offset %d is not a multiple of the %d bytes of %s; save the file again with a current safetensors", e.name, from, dtype.Size(), e.DType)
+			return fmt.Errorf("tensor %q: offset %d is not a multiple of the %d bytes of %s", e.name, from, dtype.Size(), e.DType)
 		case from < end:
 			return fmt.Errorf("tensor %q: bytes [%d,%d) overlap the tensor before, which ends at %d", e.name, from, to, end)
 		case from > end:

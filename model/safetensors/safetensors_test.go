@@ -33,7 +33,7 @@ func TestOpenRefuses(t *testing.T) {
 		data []byte
 		want string
 	}{
-		{"empty", nil, "too few"},
+		{"empty", nil, "cut off"},
 		{"huge header", append(binary.LittleEndian.AppendUint64(nil, 1<<40), "{}"...), "not a safetensors file"},
 		{"header past the end", append(binary.LittleEndian.AppendUint64(nil, 100), "{}"...), "cut off"},
 		{"not JSON", file(`hello`, ""), "not a JSON object"},

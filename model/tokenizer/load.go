@@ -57,6 +57,7 @@ func readJSON(path string, into any) error {
 		offset = syntax.Offset
 	case errors.As(err, &mismatch):
 		offset = mismatch.Offset
+		err = fmt.Errorf("%s: %s is not what belongs there", mismatch.Field, mismatch.Value)
 	}
 	if offset >= 0 {
 		line := 1 + bytes.Count(text[:min(offset, int64(len(text)))], []byte("\n"))
