@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,6 +50,16 @@ func TestBadInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(filepath.Join("noisebench", "database", dbID, dbID+".sqlite"), readFile(t, noise))
+	if err := os.CopyFS(path("halfbench"), os.DirFS(w.bench)); err != nil {
+		t.Fatal(err)
+	}
+	missing := path(filepath.Join("halfbench", "database", dbID, dbID+".sqlite"))
+	os.Remove(missing)
+	if err := os.CopyFS(path("barebench"), os.DirFS(w.bench)); err != nil {
+		t.Fatal(err)
+	}
+	os.RemoveAll(path(filepath.Join("barebench", "database")))
+	nullSQL := put("null-sql.jsonl", rollout+"\n"+rolloutWith(t, rollout, "null")+"\n")
 	put("badbench/tables.json", "[{\"db_id\": ")
 	put("badbench/train.json", "[{\"db_id\": ")
 
@@ -79,6 +90,12 @@ func TestBadInput(t *testing.T) {
 		{annotate(w.bench, "train", oddRollouts, out), []string{oddRollouts + ":1", "not_" + dbID}},
 		{annotate(w.bench, "train", w.rollouts, path("no/such/folder.jsonl")), []string{path("no/such/folder.jsonl")}},
 		{annotate(path("noisebench"), "train", w.rollouts, out), []string{dbID + ".sqlite", "SQLite"}},
+		{annotate(path("halfbench"), "train", w.rollouts, out), []string{missing, "1 of the 4 databases", "--not-db"}},
+		{annotate(path("barebench"), "train", w.rollouts, out), []string{"4 of the 4 databases", ".sqlite", "--not-db"}},
+		{annotate(w.bench, "train", nullSQL, out), []string{nullSQL + ":2", "sql"}},
+		{annotate(w.bench, "train", empty, out), []string{empty, "no candidates"}},
+		{evaluate(path("halfbench"), "train", w.rollouts, out), []string{missing, "1 of the 4 databases", "--not-db"}},
+		{evaluate(path("barebench"), "train", w.rollouts, out), []string{"4 of the 4 databases", ".sqlite"}},
 		{evaluate(path("gone"), "train", w.rollouts, out), []string{path("gone")}},
 		{evaluate(w.bench, "train", brokenRollouts, out), []string{brokenRollouts + ":2"}},
 		{evaluate(path("noisebench"), "train", w.rollouts, out), []string{dbID + ".sqlite", "SQLite"}},
@@ -131,6 +148,47 @@ func TestBadInput(t *testing.T) {
 		oneLine(t, k.arguments, r, k.want)
 		unchanged(t, k.arguments, before, listing(t, dir))
 		unchanged(t, k.arguments, shop, listing(t, filepath.Dir(w.bench)))
+	}
+}
+
+// rolloutWith is a rollout with another JSON value of sql.
+func rolloutWith(t *testing.T, rollout, value string) string {
+	t.Helper()
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(rollout), &fields); err != nil {
+		t.Fatal(err)
+	}
+	fields["sql"] = json.RawMessage(value)
+	line, err := json.Marshal(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(line)
+}
+
+// What the benchmark lacks can be left out.
+func TestMissingDatabaseLeftOut(t *testing.T) {
+	w := openWorkshop(t)
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "bench"), os.DirFS(w.bench)); err != nil {
+		t.Fatal(err)
+	}
+	databases, err := filepath.Glob(filepath.Join(dir, "bench", "database", "*", "*.sqlite"))
+	if err != nil || len(databases) == 0 {
+		t.Fatal(err)
+	}
+	var lost string
+	for _, path := range databases {
+		if id := strings.TrimSuffix(filepath.Base(path), ".sqlite"); strings.Contains(readFile(t, filepath.Join(w.bench, "train.json")), `"`+id+`"`) {
+			lost = id
+			os.Remove(path)
+			break
+		}
+	}
+	out := filepath.Join(dir, "out.jsonl")
+	must(t, "eval", "ex", "--bench", filepath.Join(dir, "bench"), "--split", "train", "--pred", w.rollouts, "--out", out, "--not-db", lost)
+	if n := len(lines(readFile(t, out))); n != 45 {
+		t.Errorf("%d verdicts of three of four databases", n)
 	}
 }
 

@@ -41,6 +41,8 @@ func TestWrongUse(t *testing.T) {
 	w := openWorkshop(t)
 	out := filepath.Join(t.TempDir(), "out")
 	annotate := []string{"annotate", "--bench", w.bench, "--split", "train", "--rollouts", w.rollouts, "--out", out}
+	evaluate := []string{"eval", "ex", "--bench", w.bench, "--split", "train", "--pred", w.rollouts, "--out", out}
+	config := writeFile(t, filepath.Join(t.TempDir(), "c.toml"), "[train]\nlr = 'fast'\n")
 	for _, k := range []struct {
 		arguments []string
 		want      []string
@@ -49,7 +51,26 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"exec", "--db", w.rollouts, "--rows", "0", "SELECT 1"}, []string{"--rows 0", "from 1 to", "caper exec --help"}},
 		{[]string{"exec", "--db", w.rollouts, "--timeout", "0s", "SELECT 1"}, []string{"--timeout 0s", "above 0"}},
 		{append(annotate, "--timeout", "0s"), []string{"--timeout 0s"}},
-		{[]string{"sample", "--samples", "0", out}, []string{"--samples 0"}},
+		{[]string{"sample", "--samples", "0", out}, []string{"--samples 0", "from 1 to 1000", "caper sample write --help"}},
+		{append(annotate, "--timeout", "100h"), []string{"--timeout 100h", "at most 24h"}},
+		{append(annotate, "--workers=-3"), []string{"--workers -3", "from 1 to 1024", "0 for one per core"}},
+		{append(annotate, "--workers", "many"), []string{"--workers", "many"}},
+		{append(annotate, "--inject=-1"), []string{"--inject -1", "from 0 to"}},
+		{append(annotate, "--seed", "-1"), []string{"--seed", "-1"}},
+		{append(annotate, "--shard", "1/2abc"), []string{"--shard 1/2abc", "i/n"}},
+		{append(annotate, "--shard=-1/2"), []string{"--shard -1/2", "i/n"}},
+		{append(annotate, "--db", "nope"), []string{"--db nope", "split train", "it has"}},
+		{append(annotate, "--not-db", "nope"), []string{"--not-db nope", "split train", "it has"}},
+		{append(evaluate, "--db", "nope"), []string{"--db nope"}},
+		{append(evaluate, "--workers=-3"), []string{"--workers -3", "caper eval ex --help"}},
+		{append(evaluate, "--timeout=-1s"), []string{"--timeout -1s"}},
+		{[]string{"inspect", w.rollouts, "--examples=-1"}, []string{"--examples -1"}},
+		{[]string{"localize", "--model", out, "--tuples", out, "--threads=-1"}, []string{"--threads -1"}},
+		{[]string{"score", "--model", out, "--in", out, "--out", out, "--threads", "5000"}, []string{"--threads 5000"}},
+		{[]string{"score", "--model", out, "--in", out, "--out", out, "--aggregate", "max"}, []string{"--aggregate", "mean", "min"}},
+		{[]string{"train", "prm", "train.tuples=x", "train.out=" + out, "model.hidden_size=0"}, []string{"model.hidden_size = 0", "override"}},
+		{[]string{"train", "prm", "train.batch_pairs=0"}, []string{"train.batch_pairs = 0", "override"}},
+		{[]string{"train", "prm", "--config", config}, []string{config + ":2: train.lr: want a number"}},
 		{[]string{"exec", "--two\nlines"}, []string{"two", "caper exec --help"}},
 		{[]string{"train"}, []string{"prm", "caper train --help"}},
 		{[]string{"annotate"}, []string{"--bench", "--out", "--rollouts", "caper annotate --help"}},
