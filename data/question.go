@@ -49,6 +49,12 @@ func (b *Benchmark) Questions(split string) ([]Question, error) {
 	return questions, nil
 }
 
+// Files lists the files that a split is made of beside its databases: its questions,
+// then the descriptions of schemas.
+func (b *Benchmark) Files(split string) []string {
+	return append(b.splitFiles(split), existing(b.Dir, b.layout.tables)...)
+}
+
 func (b *Benchmark) splitFiles(split string) []string {
 	if !isName(split) {
 		return nil

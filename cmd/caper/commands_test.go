@@ -91,6 +91,27 @@ func TestRelativePaths(t *testing.T) {
 	}
 }
 
+// An emptied benchmark is filled, and its gold annotated.
+func TestSampleFill(t *testing.T) {
+	w := openWorkshop(t)
+	dir, out := t.TempDir(), filepath.Join(t.TempDir(), "filled")
+	for _, name := range []string{"tables.json", "train.json"} {
+		writeFile(t, filepath.Join(dir, name), readFile(t, filepath.Join(w.bench, name)))
+	}
+	s := oneDocument(t, must(t, "sample", "fill", dir, "--out", out, "--rows", "30", "--json"))
+	if s["questions"] != 20.0 || s["returning"].(float64) < 18 {
+		t.Errorf("%v", s)
+	}
+	a := oneDocument(t, must(t, "annotate", "--bench", out, "--split", "train", "--rollouts", filepath.Join(out, "rollouts", "train.jsonl"),
+		"--out", filepath.Join(dir, "tuples.jsonl"), "--json"))
+	if a["correct"] != 20.0 || a["mutants_accepted"].(float64) < 3*20 {
+		t.Errorf("%v", a)
+	}
+	if r := caper(t, "sample", "fill", dir, "--out", out); r.status != exitFailed || !strings.Contains(r.stderr, "not empty") {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestEvalEX(t *testing.T) {
 	w := openWorkshop(t)
 	out := filepath.Join(t.TempDir(), "verdicts.jsonl")

@@ -17,8 +17,11 @@ import (
 
 // commands is the command line: one field a command, one file a command.
 type commands struct {
-	Demo     demoCommand     `cmd:"" help:"The whole idea on built-in data: benchmark, rollouts, tuples, a trained Clause-PRM, a report."`
-	Sample   sampleCommand   `cmd:"" help:"Write the built-in sample benchmark and simulated rollouts for it."`
+	Demo   demoCommand `cmd:"" help:"The whole idea on built-in data: benchmark, rollouts, tuples, a trained Clause-PRM, a report."`
+	Sample struct {
+		Write sampleCommand `cmd:"" default:"withargs" help:"Write the built-in sample benchmark and simulated rollouts for it; the word write may be left out."`
+		Fill  fillCommand   `cmd:"" help:"Fill the empty databases of a benchmark so that its gold queries return rows."`
+	} `cmd:"" help:"Write the built-in sample benchmark, or fill empty databases."`
 	Annotate annotateCommand `cmd:"" help:"Turn rollouts into clause-level preference tuples, by executing queries."`
 	Train    struct {
 		PRM trainPRMCommand `cmd:"" name:"prm" help:"Train a Clause-PRM on preference tuples."`

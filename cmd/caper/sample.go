@@ -18,7 +18,7 @@ type sampleCommand struct {
 
 func (c *sampleCommand) Help() string {
 	return `Example:
-  caper sample out/bench
+  caper sample out/bench    # short for: caper sample write out/bench
 
 Writes a benchmark in Spider layout (splits train, dev, test, newwords) and rollouts/SPLIT.jsonl, candidates of simulated writers.`
 }

@@ -20,8 +20,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"runtime"
 	"sync"
 
@@ -80,36 +78,20 @@ func Write(ctx context.Context, dir string, o Options) (Summary, error) {
 	if err := o.validate(); err != nil {
 		return Summary{}, err
 	}
-	if err := mustBeFree(dir); err != nil {
-		return Summary{}, err
-	}
-	if err := os.MkdirAll(filepath.Dir(filepath.Clean(dir)), 0o755); err != nil {
-		return Summary{}, fmt.Errorf("sample benchmark: %w", err)
-	}
-	work, err := os.MkdirTemp(filepath.Dir(filepath.Clean(dir)), filepath.Base(dir)+".tmp-")
-	if err != nil {
-		return Summary{}, fmt.Errorf("sample benchmark: %w", err)
-	}
-	defer data.Temporary(work)()
-	defer os.RemoveAll(work)
-
 	databases := designDatabases(o)
-	if err := inParallel(len(databases), func(i int) error {
-		if ctx.Err() != nil {
-			return ctx.Err()
+	err := data.WriteFolder(dir, func(work string) error {
+		err := inParallel(len(databases), func(i int) error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return databases[i].build(work, o)
+		})
+		if err != nil {
+			return err
 		}
-		return databases[i].build(work, o)
-	}); err != nil {
-		return Summary{}, fmt.Errorf("sample benchmark: %w", err)
-	}
-	if err := writeLayout(work, databases); err != nil {
-		return Summary{}, fmt.Errorf("sample benchmark: %w", err)
-	}
-	if err := os.Chmod(work, 0o755); err != nil {
-		return Summary{}, fmt.Errorf("sample benchmark: %w", err)
-	}
-	os.Remove(dir) // an empty folder may stand in the way of the rename
-	if err := os.Rename(work, dir); err != nil {
+		return writeLayout(work, databases)
+	})
+	if err != nil {
 		return Summary{}, fmt.Errorf("sample benchmark: %w", err)
 	}
 	return summarise(databases), nil
@@ -128,20 +110,6 @@ func (o Options) validate() error {
 			o.Questions+o.DevQuestions)
 	case o.LargeEvery < 0 || o.LargeRows < 0:
 		return fmt.Errorf("sample benchmark: large tables: every %d databases, %d rows: need no negative number", o.LargeEvery, o.LargeRows)
-	}
-	return nil
-}
-
-func mustBeFree(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if os.IsNotExist(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("sample benchmark: %w", err)
-	}
-	if len(entries) > 0 {
-		return fmt.Errorf("sample benchmark: %s is not empty: remove it or choose another folder", dir)
 	}
 	return nil
 }

@@ -1,0 +1,298 @@
+package fill
+
+import "slices"
+
+// solve gives every unknown a value such that all restrictions hold, and reports
+// whether that was possible.
+func (w *witness) solve() bool {
+	w.addReferred()
+	w.mergeKeys()
+	for _, u := range w.unknowns {
+		if u.same == nil && u.known {
+			u.settle(u.value)
+		}
+	}
+	for _, u := range w.unknowns {
+		if u.same == nil && !u.known && len(u.columns) > 0 && !w.choose(u) {
+			return false
+		}
+	}
+	return w.holds()
+}
+
+// addReferred drafts the rows that drafts refer to by cells that the query speaks
+// of. Cells that it does not speak of refer to any row.
+func (w *witness) addReferred() {
+	for i := 0; i < len(w.drafts) && len(w.drafts) < maxDrafts; i++ {
+		d := w.drafts[i]
+		for _, ref := range d.table.refs {
+			if slices.ContainsFunc(ref.columns, func(c int) bool { return d.cells[c] == nil }) || w.drafted(d, ref) {
+				continue
+			}
+			parent := w.draft(ref.parent)
+			parent.referred = true
+			for j, c := range ref.columns {
+				unify(d.cells[c], w.cell(parent, ref.target[j]))
+			}
+		}
+	}
+}
+
+// drafted reports that the row that d refers to is in the witness, or is NULL.
+func (w *witness) drafted(d *draft, ref reference) bool {
+	if u := d.cells[ref.columns[0]].root(); u.known && u.value == nil {
+		return true
+	}
+	return slices.ContainsFunc(w.drafts, func(parent *draft) bool {
+		if parent.table != ref.parent {
+			return false
+		}
+		for j, c := range ref.columns {
+			if target := parent.cells[ref.target[j]]; target == nil || target.root() != d.cells[c].root() {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// mergeKeys makes drafts one row where they share a key.
+func (w *witness) mergeKeys() {
+	for i := 0; i < len(w.drafts); i++ {
+		for j := i + 1; j < len(w.drafts); j++ {
+			a, b := w.drafts[i], w.drafts[j]
+			if a.table != b.table || !slices.ContainsFunc(a.table.keys, func(key []int) bool { return sameKey(a, b, key) }) {
+				continue
+			}
+			for c := range a.cells {
+				if a.cells[c] == nil {
+					a.cells[c] = b.cells[c]
+				}
+				unify(a.cells[c], b.cells[c])
+			}
+			a.referred = a.referred && b.referred
+			w.drafts = slices.Delete(w.drafts, j, j+1)
+			i, j = -1, len(w.drafts) // what became one may share further keys
+		}
+	}
+}
+
+func sameKey(a, b *draft, key []int) bool {
+	for _, c := range key {
+		if a.cells[c] == nil || b.cells[c] == nil {
+			return false
+		}
+		x, y := a.cells[c].root(), b.cells[c].root()
+		if x != y && !(x.known && y.known && x.value != nil && order(x.value, y.value) == 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// settle fixes a value, as the columns will store it.
+func (u *unknown) settle(v any) {
+	if len(u.columns) > 0 {
+		v = coerce(v, u.columns[0].affinity)
+	}
+	u.value, u.known = v, true
+}
+
+// choose draws candidates until one satisfies the restrictions against the values
+// that are known so far.
+func (w *witness) choose(u *unknown) bool {
+	for _, v := range w.candidates(u) {
+		u.settle(v)
+		if w.holds() {
+			return true
+		}
+	}
+	u.known = false
+	return false
+}
+
+// candidates lists values to try: new ones for keys and where the query looks for
+// what is nowhere else, those that the restrictions suggest, then what the column
+// holds anyway.
+func (w *witness) candidates(u *unknown) (values []any) {
+	domain := u.columns[0].domain.root()
+	isNew := u.fresh || slices.ContainsFunc(u.columns, func(c *column) bool { return c.unique })
+	if isNew {
+		for range 8 {
+			values = append(values, domain.fresh(w.r))
+		}
+	}
+	for _, r := range w.restrictions {
+		left, right := r.left.root(), r.right.root()
+		if left == u && right.known {
+			values = append(values, suggestions(r.operator, right.value)...)
+		} else if right == u && left.known {
+			values = append(values, suggestions(mirrored[r.operator], left.value)...)
+		}
+	}
+	if !isNew {
+		for range 20 {
+			values = append(values, domain.draw(w.r))
+		}
+		for range 4 {
+			values = append(values, domain.fresh(w.r))
+		}
+	}
+	return values
+}
+
+// mirrored gives the comparison with its sides exchanged.
+var mirrored = map[string]string{"!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+// suggestions are values v such that `v operator bound` holds.
+func suggestions(operator string, bound any) []any {
+	switch operator {
+	case "<":
+		return []any{before(bound)}
+	case "<=":
+		return []any{bound, before(bound)}
+	case ">":
+		return []any{after(bound)}
+	case ">=":
+		return []any{bound, after(bound)}
+	case "!=":
+		return []any{after(bound)}
+	case "LIKE":
+		if pattern, ok := bound.(string); ok {
+			return []any{instance(pattern, ""), instance(pattern, "Old "), instance(pattern, "x")}
+		}
+	}
+	return nil
+}
+
+// holds reports that all restrictions between known values are satisfied. NULL
+// satisfies none.
+func (w *witness) holds() bool {
+	for _, r := range w.restrictions {
+		left, right := r.left.root(), r.right.root()
+		if !left.known || !right.known {
+			continue
+		}
+		a, b := left.value, right.value
+		if a == nil || b == nil {
+			return false
+		}
+		if len(left.columns) > 0 {
+			b = coerce(b, left.columns[0].affinity)
+		} else if len(right.columns) > 0 {
+			a = coerce(a, right.columns[0].affinity)
+		}
+		if !satisfied(r.operator, a, b) {
+			return false
+		}
+	}
+	return true
+}
+
+func satisfied(operator string, a, b any) bool {
+	c := order(a, b)
+	switch operator {
+	case "!=":
+		return c != 0
+	case "<":
+		return c < 0
+	case "<=":
+		return c <= 0
+	case ">":
+		return c > 0
+	case ">=":
+		return c >= 0
+	}
+	text, _ := coerce(a, "TEXT").(string)
+	pattern, _ := coerce(b, "TEXT").(string)
+	return len(pattern) <= maxPattern && like(pattern, text) == (operator == "LIKE")
+}
+
+// store puts the drafts in, all or, where a constraint refuses one, none.
+func (w *witness) store(d *database) error {
+	if err := d.exec("SAVEPOINT witness"); err != nil {
+		return err
+	}
+	for _, draft := range w.drafts {
+		if w.storeDraft(d, draft) {
+			continue
+		}
+		if err := d.exec("ROLLBACK TO witness"); err != nil {
+			return err
+		}
+		for _, draft := range w.drafts {
+			if err := d.load(draft.table); err != nil {
+				return err
+			}
+		}
+		break
+	}
+	return d.exec("RELEASE witness")
+}
+
+// storeDraft inserts the row, or changes the row that has its key already.
+func (w *witness) storeDraft(d *database, draft *draft) bool {
+	t := draft.table
+	if draft.referred || t.kept {
+		if draft.existing(nil) != nil {
+			return true
+		} else if t.kept {
+			return false
+		}
+	}
+	for range 5 {
+		row, set := make([]any, len(t.columns)), make([]bool, len(t.columns))
+		for i, u := range draft.cells {
+			if u != nil {
+				row[i], set[i] = u.root().value, true
+			}
+		}
+		t.drawReferences(row, set, w.r)
+		t.complete(row, set, w.r)
+		if d.insert(t, row) == nil {
+			return true
+		}
+	}
+	for _, key := range t.keys {
+		if row := draft.existing(key); row != nil {
+			return w.change(d, draft, row, key)
+		}
+	}
+	return false
+}
+
+// existing is a row that has the draft's values in the columns of the key, or, for
+// a nil key, in all columns; nil if there is none.
+func (d *draft) existing(key []int) []any {
+	for _, row := range d.table.rows {
+		fits := true
+		for i, u := range d.cells {
+			if key == nil && u == nil || key != nil && !slices.Contains(key, i) {
+				continue
+			}
+			fits = fits && u != nil && order(u.root().value, row[i]) == 0
+		}
+		if fits {
+			return row
+		}
+	}
+	return nil
+}
+
+// change sets the other columns that the draft speaks of.
+func (w *witness) change(d *database, draft *draft, row []any, key []int) bool {
+	var columns []int
+	var values []any
+	for i, u := range draft.cells {
+		if u != nil && !slices.Contains(key, i) && order(u.root().value, row[i]) != 0 {
+			columns, values = append(columns, i), append(values, u.root().value)
+		}
+	}
+	if len(columns) == 0 {
+		return true
+	}
+	if d.update(draft.table, row, columns, values) != nil {
+		return false
+	}
+	return d.load(draft.table) == nil
+}
