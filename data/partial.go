@@ -26,7 +26,8 @@ type Partial struct {
 	f      *os.File
 	buffer *bufio.Writer
 	bytes  int64
-	kept   bool // there is a journal
+	kept   bool   // there is a journal
+	forget func() // until then the file is worth nothing without its writer
 }
 
 // journal is the content of PATH.journal.
@@ -72,11 +73,12 @@ func openPartial(path string) (*Partial, error) {
 	if err != nil {
 		return nil, err
 	}
+	p := &Partial{path: path, f: f, buffer: bufio.NewWriterSize(f, 1<<16), forget: func() {}}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == unix.EWOULDBLOCK {
 		f.Close()
 		return nil, errors.New("another process is writing it: wait for its end, or choose another name")
 	}
-	return &Partial{path: path, f: f, buffer: bufio.NewWriterSize(f, 1<<16)}, nil
+	return p, nil
 }
 
 // restore goes back to the last checkpoint.
@@ -96,6 +98,8 @@ func (p *Partial) restore(state any) error {
 			return fmt.Errorf("%s: %w: remove it to start anew", p.journal(), PlainJSONError(err))
 		}
 		p.bytes, p.kept = j.Bytes, true
+	} else {
+		p.forget = Temporary(p.f.Name())
 	}
 	if err := p.f.Truncate(p.bytes); err != nil {
 		return err
@@ -167,8 +171,12 @@ func (p *Partial) Checkpoint(state any) error {
 	if err := j.WriteLine(journal{p.bytes, text}); err != nil {
 		return err
 	}
+	if err := j.Commit(); err != nil {
+		return err
+	}
 	p.kept = true
-	return j.Commit()
+	p.forget()
+	return nil
 }
 
 // Commit gives the file its name, in the format that the name tells.
@@ -181,6 +189,7 @@ func (p *Partial) Commit() error {
 
 func (p *Partial) commit() error {
 	defer p.f.Close()
+	defer p.forget()
 	if err := errors.Join(p.buffer.Flush(), p.f.Sync()); err != nil {
 		return err
 	}
@@ -205,6 +214,7 @@ func (p *Partial) Kept() bool { return p.kept }
 // later run can go on with: what the last checkpoint noted.
 func (p *Partial) Close() (kept bool) {
 	p.f.Close()
+	p.forget()
 	if !p.kept {
 		p.remove()
 	}

@@ -12,6 +12,10 @@ import (
 // recently. It is safe for concurrent use, and runs a query once however many ask
 // for it at the same time.
 type Cache struct {
+	// Disk, if there is one, is asked for what is not here. It is set before the
+	// first query.
+	Disk *DiskCache
+
 	maxBytes int
 
 	mu      sync.Mutex
@@ -23,7 +27,7 @@ type Cache struct {
 
 // CacheStats counts what a cache did.
 type CacheStats struct {
-	// Hits were answered without running the query, Misses ran it.
+	// Hits were answered from memory; Misses ran the query or found it on disk.
 	Hits, Misses int
 	// Bytes is what the kept results take now.
 	Bytes int
@@ -54,7 +58,7 @@ func (c *Cache) Query(ctx context.Context, db *Database, query string) (*Result,
 	for {
 		e, mine := c.entry(key)
 		if mine {
-			e.result, e.err = db.Query(ctx, query)
+			e.result, e.err = c.run(ctx, db, query)
 			c.finish(e)
 			return e.result, e.err
 		}
@@ -68,6 +72,15 @@ func (c *Cache) Query(ctx context.Context, db *Database, query string) (*Result,
 			return e.result, e.err
 		}
 	}
+}
+
+// run runs a query, or finds its outcome on disk.
+func (c *Cache) run(ctx context.Context, db *Database, query string) (*Result, error) {
+	run := func() (*Result, error) { return db.Query(ctx, query) }
+	if c.Disk == nil {
+		return run()
+	}
+	return c.Disk.query(db, query, run)
 }
 
 // Stats returns what the cache did so far.
