@@ -42,19 +42,40 @@ type Database struct {
 
 var databases atomic.Int64
 
-// Open opens the SQLite file at path; the error says what is wrong with it.
+// check refuses limits that mean nothing, and those that would overflow.
+func (l Limits) check() error {
+	const maxTimeout, maxBytes = 1000 * time.Hour, 1 << 40
+	if l.Timeout <= 0 || l.Rows <= 0 || l.Bytes <= 0 {
+		return fmt.Errorf("limits %+v: each must be positive; start from DefaultLimits()", l)
+	}
+	if l.Timeout > maxTimeout || l.Bytes > maxBytes {
+		return fmt.Errorf("limits %+v: at most %v and %d bytes", l, maxTimeout, maxBytes)
+	}
+	return nil
+}
+
+// FileError says what is wrong with a database file, as opposed to a query.
+type FileError struct {
+	Path string
+	Err  error
+}
+
+func (e *FileError) Error() string { return fmt.Sprintf("database %s: %v", e.Path, e.Err) }
+func (e *FileError) Unwrap() error { return e.Err }
+
+// Open opens the SQLite file at path. What is wrong with the file is a *FileError.
 func Open(path string, l Limits) (*Database, error) {
+	if err := l.check(); err != nil {
+		return nil, err
+	}
 	d, err := open(path, l)
 	if err != nil {
-		return nil, fmt.Errorf("open database %s: %w", path, err)
+		return nil, &FileError{path, err}
 	}
 	return d, nil
 }
 
 func open(path string, l Limits) (*Database, error) {
-	if l.Timeout <= 0 || l.Rows <= 0 || l.Bytes <= 0 {
-		return nil, fmt.Errorf("limits %+v: each must be positive; start from DefaultLimits()", l)
-	}
 	real, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -79,7 +100,7 @@ func open(path string, l Limits) (*Database, error) {
 	}
 	workers().use(1)
 	// The first read of the schema finds a file that is damaged or cut short.
-	if _, err := d.query(context.Background(), "SELECT count(*) FROM sqlite_schema", true); err != nil {
+	if _, err := d.query(context.Background(), "SELECT count(*) FROM sqlite_schema", l, true); err != nil {
 		d.Close()
 		return nil, err
 	}
@@ -89,14 +110,17 @@ func open(path string, l Limits) (*Database, error) {
 // checkFile refuses what is not a SQLite database at rest.
 func checkFile(path string) error {
 	const magic = "SQLite format 3\x00"
+	// Not even opening a pipe that nobody writes to would end.
+	if info, err := os.Stat(path); err != nil {
+		return errors.Unwrap(err)
+	} else if !info.Mode().IsRegular() {
+		return errors.New("not a regular file")
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return errors.Unwrap(err)
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
-		return errors.New("not a regular file")
-	}
 	head := make([]byte, len(magic))
 	switch n, err := io.ReadFull(f, head); {
 	case n == 0:
@@ -126,30 +150,30 @@ func (d *Database) Close() error {
 }
 
 // Query runs one SELECT, VALUES or WITH statement under the limits. What the
-// query itself caused is an *Error; the end of ctx is ctx's error; any other
-// error names the file, which is at fault.
+// query itself caused is an *Error; the end of ctx is ctx's error; a fault of the
+// file, or that no worker process can be started, is a *FileError.
 func (d *Database) Query(ctx context.Context, query string) (*Result, error) {
-	r, err := d.query(ctx, query, false)
+	r, err := d.query(ctx, query, d.limits, false)
 	var failed *Error
 	if err != nil && !errors.As(err, &failed) && ctx.Err() == nil {
-		return nil, fmt.Errorf("database %s: %w", d.path, err)
+		return nil, &FileError{d.path, err}
 	}
 	return r, err
 }
 
-func (d *Database) query(ctx context.Context, query string, trusted bool) (*Result, error) {
+func (d *Database) query(ctx context.Context, query string, l Limits, trusted bool) (*Result, error) {
 	if d.closed.Load() {
 		return nil, errors.New("it is closed")
 	}
 	if err := checkText(query); err != nil {
 		return nil, err
 	}
-	out, err := workers().run(ctx, job{d.number, d.uri, query, d.limits, trusted})
+	out, err := workers().run(ctx, job{d.number, d.uri, query, l, trusted})
 	if err != nil {
 		return nil, err
 	}
 	if !out.done() {
-		return nil, out.failure(d.limits)
+		return nil, out.failure(l)
 	}
 	return out.result(), nil
 }

@@ -69,8 +69,11 @@ func classify(code C.int32_t, message string) Failure {
 	switch {
 	case code&0xff == C.SQLITE_TOOBIG:
 		return Memory
-	case startsWith(message, "too many ", "Expression tree is too large", "Recursion limit", "at most ", "VIEWs and/or subqueries nested too deep"):
+	case startsWith(message, "too many ", "Expression tree is too large", "Recursion limit", "at most ", "VIEWs and/or subqueries nested too deep",
+		"LIKE or GLOB pattern too complex"):
 		return Memory
+	case startsWith(message, "unsafe use of "), strings.HasSuffix(message, " may not be modified"), strings.HasSuffix(message, " because it is a view"):
+		return NotSelect
 	case startsWith(message, "no such ", "ambiguous column name", "unknown function", "unknown database"):
 		return NoSuchName
 	case strings.Contains(message, "syntax error"), startsWith(message, "incomplete input", "unrecognized token"):

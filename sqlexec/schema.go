@@ -27,15 +27,16 @@ const foreignKeysQuery = `
 	ORDER BY s.rowid, f.id DESC, f.seq`
 
 // Schema reads the tables, columns and foreign keys that the file declares. A
-// foreign key to a table or column that does not exist is left out.
+// foreign key to a table or column that does not exist is left out. The limits are
+// the default ones: those of the database are for queries, and may be narrow.
 func (d *Database) Schema() (*sql.Schema, error) {
-	columns, err := d.query(context.Background(), columnsQuery, true)
+	columns, err := d.query(context.Background(), columnsQuery, DefaultLimits(), true)
 	if err != nil {
-		return nil, fmt.Errorf("read the schema of %s: %w", d.path, err)
+		return nil, &FileError{d.path, fmt.Errorf("its schema: %w", err)}
 	}
-	keys, err := d.query(context.Background(), foreignKeysQuery, true)
+	keys, err := d.query(context.Background(), foreignKeysQuery, DefaultLimits(), true)
 	if err != nil {
-		return nil, fmt.Errorf("read the foreign keys of %s: %w", d.path, err)
+		return nil, &FileError{d.path, fmt.Errorf("its foreign keys: %w", err)}
 	}
 	s := &sql.Schema{}
 	for _, row := range columns.Rows {

@@ -143,8 +143,10 @@ static int put_cell(outcome *out, sqlite3_stmt *stmt, int i) {
 }
 
 static void engine_error(session *s, outcome *out) {
-  out->end = s->timed_out ? OUTCOME_TIMEOUT : s->denied ? OUTCOME_DENIED : OUTCOME_ENGINE_ERROR;
   out->code = sqlite3_extended_errcode(s->db);
+  // Virtual tables ask for things of their own and do without what they are denied.
+  int refused = s->denied && (out->code == SQLITE_AUTH || out->code == SQLITE_ERROR);
+  out->end = s->timed_out ? OUTCOME_TIMEOUT : refused ? OUTCOME_DENIED : OUTCOME_ENGINE_ERROR;
   out->message = strdup(sqlite3_errmsg(s->db));
 }
 

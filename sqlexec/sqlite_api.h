@@ -11,7 +11,6 @@ typedef long long int sqlite3_int64;
 
 #define WEAK __attribute__((weak))
 
-WEAK int sqlite3_config(int, ...);
 WEAK int sqlite3_open_v2(const char *, sqlite3 **, int, const char *);
 WEAK int sqlite3_close(sqlite3 *);
 WEAK int sqlite3_exec(sqlite3 *, const char *, int (*)(void *, int, char **, char **), void *, char **);
@@ -44,12 +43,14 @@ WEAK sqlite3_int64 sqlite3_memory_highwater(int);
 
 enum {
   SQLITE_OK = 0,
+  SQLITE_ERROR = 1,
   SQLITE_DENY = 1,  // answer of an authorizer
   SQLITE_NOMEM = 7,
   SQLITE_IOERR = 10,
   SQLITE_CORRUPT = 11,
   SQLITE_CANTOPEN = 14,
   SQLITE_TOOBIG = 18,
+  SQLITE_AUTH = 23,
   SQLITE_NOTADB = 26,
   SQLITE_ROW = 100,
   SQLITE_DONE = 101,
@@ -60,8 +61,6 @@ enum {
   SQLITE_TEXT = 3,
   SQLITE_BLOB = 4,
   SQLITE_NULL = 5,
-
-  SQLITE_CONFIG_SINGLETHREAD = 1,
 
   SQLITE_OPEN_READONLY = 0x1,
   SQLITE_OPEN_URI = 0x40,

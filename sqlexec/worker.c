@@ -20,8 +20,10 @@
 #include "wire.h"
 
 static void limit(int what, rlim_t most) {
-  struct rlimit both = {most, most};
-  setrlimit(what, &both);
+  struct rlimit now;
+  getrlimit(what, &now);
+  now.rlim_cur = most < now.rlim_max ? most : now.rlim_max;
+  setrlimit(what, &now);
 }
 
 // confine gives up what no query needs: files beyond the databases, writing any
@@ -42,8 +44,7 @@ static void limit_memory(int64_t result_bytes) {
   sqlite3_hard_heap_limit64(sqlite3_memory_used() + HEAP_PER_RESULT * result_bytes);
   if (now == result_bytes) return;
   now = result_bytes;
-  struct rlimit space = {((rlim_t)1 << 30) + 4 * HEAP_PER_RESULT * result_bytes, RLIM_INFINITY};
-  setrlimit(RLIMIT_AS, &space);
+  limit(RLIMIT_AS, ((rlim_t)1 << 30) + 4 * HEAP_PER_RESULT * result_bytes);
 }
 
 // return_memory hands what a large query took back to the system.
@@ -124,7 +125,6 @@ static session *session_of(const request *q, const char *uri, char **message) {
 __attribute__((constructor)) static void serve(void) {
   if (!getenv("CAPER_SQL_WORKER")) return;
   confine();
-  sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
   for (request *q; (q = next_request());) {
     const char *uri = incoming + sizeof *q, *sql = uri + q->uri_bytes + 1;
     outcome out = {0};
