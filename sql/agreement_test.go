@@ -47,9 +47,7 @@ func TestParseAgreesOnMutants(t *testing.T) {
 func checkAgreement(t *testing.T, db *sql.DB, text string) string {
 	t.Helper()
 	checkPartition(t, text)
-	if units := Clauses(text); len(units) > 0 {
-		text = text[:units[len(units)-1].End] // SQLite prepares the first statement alone
-	}
+	text = firstStatement(text)
 	n, err := Parse(text)
 	for _, message := range []string{"no statement", "not a SELECT", "empty name before a dot"} {
 		if err != nil && strings.Contains(err.Error(), message) {
@@ -79,6 +77,14 @@ func checkAgreement(t *testing.T, db *sql.DB, text string) string {
 		return "no such name"
 	}
 	return "prepared"
+}
+
+// firstStatement is the part of a text that SQLite prepares.
+func firstStatement(text string) string {
+	if units := Clauses(text); len(units) > 0 {
+		return text[:units[len(units)-1].End]
+	}
+	return text
 }
 
 // prepare returns SQLite's objection to the statement, nil if it has none.
