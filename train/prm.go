@@ -105,6 +105,9 @@ func (r *prm) modelDir() string { return filepath.Join(r.config.Train.Out, "mode
 
 // open prepares a run: data, model, optimiser, and the run folder.
 func open(ctx context.Context, c Config, o Options) (*prm, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
 	if c.Train.Out == "" {
 		return nil, c.mistake("train.out", "name the run folder: train.out=DIR")
 	}

@@ -143,7 +143,7 @@ func TestRefusals(t *testing.T) {
 		want   []string
 	}{
 		"a run is there":  {func(*Config) {}, false, []string{"step 2", "--resume", "train.out"}},
-		"another config":  {func(c *Config) { c.Train.LR *= 2 }, true, []string{"another train.lr", "config.toml", "train.out"}},
+		"another config":  {func(c *Config) { c.Train.LR *= 2 }, true, []string{"train.lr = ", "another value", "config.toml", "train.out"}},
 		"no out":          {func(c *Config) { c.Train.Out = "" }, false, []string{"train.out"}},
 		"no tuples":       {func(c *Config) { c.Train.Out, c.Train.Tuples = fresh, nil }, false, []string{"train.tuples"}},
 		"missing tuples":  {func(c *Config) { c.Train.Out, c.Train.Tuples = fresh, []string{"gone.jsonl"} }, false, []string{"gone.jsonl"}},
