@@ -10,12 +10,12 @@ import (
 
 	"caper/data"
 	"caper/sql"
+	"caper/sqlexec"
 )
 
 // inject makes mutants of a correct query and returns their tuples: draws
 // stratified by clause kind, then operator, until enough are accepted (caper.md
-// 1.4.3). A mutant is accepted when it runs, its result differs from the
-// original's, and it is wrong against gold.
+// 1.4.3).
 func (o Options) inject(ctx context.Context, base data.Tuple, correct *statement, e *executor, out *outcome) ([]preference, error) {
 	q := bind(ctx, correct, e)
 	original, err := e.judged(ctx, correct.text)
@@ -36,19 +36,13 @@ func (o Options) inject(ctx context.Context, base data.Tuple, correct *statement
 		}
 		tried++
 		out.tried++
-		result, err := e.judged(ctx, mutant.text)
-		cause, failed := failure(err)
+		reason, err := e.judgeMutant(ctx, correct.text, mutant.text, original)
 		switch {
-		case err != nil && !failed:
+		case err != nil:
 			return nil, err
-		case failed && draws.random.Float64() >= o.AllowErrorShare:
-			out.reject(Reason(cause))
-			continue
-		case !failed && e.rule.Same(original, result, correct.text):
-			out.reject(SameResult)
-			continue
-		case !failed && e.rule.Same(e.expected, result, e.gold):
-			out.reject(StillCorrect)
+		case reason == SameResult || reason == StillCorrect,
+			reason != "" && draws.random.Float64() >= o.AllowErrorShare:
+			out.reject(reason)
 			continue
 		}
 		pairs := o.pairs(base, correct, mutant, f)
@@ -62,6 +56,56 @@ func (o Options) inject(ctx context.Context, base data.Tuple, correct *statement
 		tuples = append(tuples, pairs...)
 	}
 	return tuples, nil
+}
+
+// judgeMutant says why a mutant is no fault: it fails, its result is that of the
+// correct query it was made of, or it is as good as gold. The reason is "" for a
+// fault. The difference must be there by the benchmark's rule and for whoever
+// runs the queries as they are written: the rule test-suite strips DISTINCT, and
+// what then differs may be the same rows with it.
+func (e *executor) judgeMutant(ctx context.Context, correct, mutant string, original *sqlexec.Result) (Reason, error) {
+	result, err := e.judged(ctx, mutant)
+	if err != nil {
+		if cause, failed := failure(err); failed {
+			return Reason(cause), nil
+		}
+		return "", err
+	}
+	for _, other := range []struct {
+		text   string
+		result *sqlexec.Result
+		reason Reason
+	}{{correct, original, SameResult}, {e.gold, e.expected, StillCorrect}} {
+		isSame := e.rule.Same(other.result, result, other.text)
+		if !isSame {
+			if isSame, err = e.looksSame(ctx, other.text, mutant); err != nil {
+				return "", err
+			}
+		}
+		if isSame {
+			return other.reason, nil
+		}
+	}
+	return "", nil
+}
+
+// looksSame reports that two queries that the rule tells apart give the same
+// result as they are written. Where the rule runs them as written, they do not.
+func (e *executor) looksSame(ctx context.Context, a, b string) (bool, error) {
+	if e.rule.Rewrite(a) == a && e.rule.Rewrite(b) == b {
+		return false, nil
+	}
+	var results [2]*sqlexec.Result
+	for i, text := range [2]string{a, b} {
+		var err error
+		if results[i], err = e.result(ctx, text); err != nil {
+			if _, failed := failure(err); failed {
+				return false, nil
+			}
+			return false, err
+		}
+	}
+	return sqlexec.Strict.Same(results[0], results[1], a), nil
 }
 
 // draws hands out a query's mutations in random order without repetition.

@@ -109,11 +109,11 @@ func (q *query) added(block, clause *sql.Node, g Granularity, f fault) (*stateme
 // of it.
 func (s *statement) move(border, offset int) {
 	for i := range s.units {
-		if s.units[i].start == border {
-			s.units[i].start = offset
-		}
-		if s.units[i].end == border {
-			s.units[i].end = offset
+		u := &s.units[i]
+		for _, at := range []*int{&u.start, &u.end, &u.clause} {
+			if *at == border {
+				*at = offset
+			}
 		}
 	}
 }

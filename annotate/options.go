@@ -3,7 +3,6 @@ package annotate
 import (
 	"fmt"
 	"runtime"
-	"strings"
 )
 
 // Granularity says which clauses are units that can carry a reward of their own
@@ -18,6 +17,12 @@ const (
 	// yields a tuple for the inner clause and, with a decayed margin, one for
 	// each clause around it. Flat queries give the same tuples as Top.
 	Nested Granularity = "nested"
+	// Predicate cuts the clauses of Nested further: each projected item, joined
+	// source, conjunct and key of a clause that has several is a unit, too
+	// (sql.Predicates). A fault inside one yields a tuple for the part and, with a
+	// decayed margin, one for its clause; a fault of the clause itself (a part
+	// missing, AND for OR) one for the clause.
+	Predicate Granularity = "predicate"
 )
 
 // Options are the constants of annotation. DefaultOptions gives each the value
@@ -88,8 +93,8 @@ func DefaultOptions() Options {
 // check reports the first option that is out of range.
 func (o Options) check() error {
 	switch {
-	case o.Granularity != Top && o.Granularity != Nested:
-		return fmt.Errorf("annotate: granularity is %q; use %q or %q", o.Granularity, Top, Nested)
+	case o.Granularity != Top && o.Granularity != Nested && o.Granularity != Predicate:
+		return fmt.Errorf("annotate: granularity is %q; use %q, %q or %q", o.Granularity, Top, Nested, Predicate)
 	case !(o.Alpha > 0):
 		return fmt.Errorf("annotate: alpha is %v; it must be positive", o.Alpha)
 	case !(o.Sigma > 0):
@@ -105,15 +110,6 @@ func (o Options) check() error {
 		return fmt.Errorf("annotate: %d workers; at least one is needed", o.Workers)
 	}
 	return nil
-}
-
-// ParseGranularity reads a granularity's name.
-func ParseGranularity(name string) (Granularity, error) {
-	g := Granularity(strings.ToLower(name))
-	if g != Top && g != Nested {
-		return "", fmt.Errorf("granularity %q is unknown; use %q or %q", name, Top, Nested)
-	}
-	return g, nil
 }
 
 // splitOf names the split of a database.

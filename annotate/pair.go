@@ -1,7 +1,6 @@
 package annotate
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -49,7 +48,7 @@ func (o Options) pairs(base data.Tuple, chosen, rejected *statement, f fault) []
 
 	holder := -1
 	var tuples []preference
-	if f.missing && (o.Granularity == Nested || wrong.depthOf(f.root.Parent) == 0) {
+	if f.missing && (o.Granularity != Top || wrong.depthOf(f.root.Parent) == 0) {
 		tuples = append(tuples, o.missingPair(base, chosen, wrong, f.root))
 	} else {
 		holder = wrong.holding(f.root)
@@ -61,7 +60,15 @@ func (o Options) pairs(base data.Tuple, chosen, rejected *statement, f fault) []
 			order = append(order, k)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(wrong.units[b].depth, wrong.units[a].depth) })
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch u, v := wrong.units[a], wrong.units[b]; {
+		case u.isInside(v):
+			return -1
+		case v.isInside(u):
+			return 1
+		}
+		return 0
+	})
 	for _, k := range order {
 		u := wrong.units[k]
 		if len(chosen.text) < u.start || chosen.text[:u.start] != wrong.text[:u.start] {
@@ -71,7 +78,8 @@ func (o Options) pairs(base data.Tuple, chosen, rejected *statement, f fault) []
 			continue // only a dependency edge leads here: the clause itself is sound
 		}
 		t := base
-		kind, text, node := chosen.at(u.start, u.depth)
+		_, text, _ := chosen.at(u.start, u)
+		kind, _, node := chosen.at(u.clause, unit{depth: u.depth})
 		if kind != u.kind {
 			node = nil // the clause is one too many: the edit deletes it
 		}
@@ -86,14 +94,14 @@ func (o Options) pairs(base data.Tuple, chosen, rejected *statement, f fault) []
 // missingPair is the preference for a clause that the wrong query lacks: what
 // stands in its place is the rejected unit, nothing at the end of the query.
 func (o Options) missingPair(base data.Tuple, chosen, wrong *statement, root *sql.Node) preference {
-	depth := wrong.depthOf(root.Parent)
+	missing := unit{depth: wrong.depthOf(root.Parent)}
 	base.Prefix = wrong.text[:root.Start]
-	_, base.Rejected, _ = wrong.at(root.Start, depth)
-	_, text, node := chosen.at(root.Start, depth)
+	_, base.Rejected, _ = wrong.at(root.Start, missing)
+	_, text, node := chosen.at(root.Start, missing)
 	base.Chosen, base.Clause = text, string(root.ClauseKind())
 	base.ClauseIndex = wrong.topIndex(root.Start)
 	base.RootClause = true
-	return preference{priced(base, -o.Alpha, nil, chosen.canonicalOf(node)), depth}
+	return preference{priced(base, -o.Alpha, nil, chosen.canonicalOf(node)), missing.depth}
 }
 
 // priced fills in the reward, the edit cost between the canonical clauses, and
@@ -104,17 +112,23 @@ func priced(t data.Tuple, reward float64, wrong, right *sql.Node) data.Tuple {
 	return t
 }
 
-// separable drops the inner units that cannot be told from the clause around
-// them because the correct query has no unit at the same place after the same
-// text. Outermost units always stay, and v* that is a whole clause, which may be
-// one too many at the end of its block.
+// separable drops the inner units and parts that cannot be told from the clause
+// around them because the correct query has no unit at the same place after the
+// same text. Outermost clauses always stay, and v* that is a whole clause, which
+// may be one too many at the end of its block, as may a part.
 func (s *statement) separable(chosen *statement, root *sql.Node) *statement {
 	shared := commonPrefix(s.text, chosen.text)
 	c := *s
 	c.units = slices.DeleteFunc(slices.Clone(s.units), func(u unit) bool {
-		return u.depth > 0 && u.node != root && (u.start > shared || !slices.ContainsFunc(chosen.units, func(v unit) bool {
+		switch {
+		case u.isPart:
+			return u.start > shared || !chosen.hasBorder(u.start, u.depth)
+		case u.depth == 0 || u.node == root:
+			return false
+		}
+		return u.start > shared || !slices.ContainsFunc(chosen.units, func(v unit) bool {
 			return v.start == u.start && v.depth == u.depth
-		}))
+		})
 	})
 	return &c
 }

@@ -21,16 +21,11 @@ const maxCells = 1 << 20
 //
 // The text is a guess where noise touches the change, so callers parse it again.
 func patch(source, before, after string, s style) string {
-	old, mid := lexemes(source), lexemes(before)
-	next := lexemes(after)
+	old, mid, next := lexemes(source), s.worded(lexemes(before)), s.worded(lexemes(after))
 	if len(old)*len(mid) > maxCells || len(mid)*len(next) > maxCells {
 		return join(s.dress(next))
 	}
-	dressed := s.dress(slices.Clone(next))
-	if len(dressed) != len(next) { // AS left out: compare what is left
-		next = lexemes(join(dressed))
-		dressed = s.dress(slices.Clone(next))
-	}
+	dressed := s.dress(next)
 	toOld := align(mid, old)   // before -> source
 	toNext := align(mid, next) // before -> after
 	kept := make([]int, len(old))
@@ -146,7 +141,7 @@ func merge(old []lexeme, kept []int, dressed []lexeme) string {
 				run = &old[i]
 			}
 		case noise:
-			if l.Kind == token.ASC && run != nil { // it follows the new key
+			if run != nil { // it follows what takes the run's place
 				insert(nextKept(kept, i, len(dressed)))
 			}
 			put(l, true)

@@ -28,6 +28,8 @@ func TestPatchKeepsStyle(t *testing.T) {
 		{"SELECT a\nFROM t\nWHERE b = 1\n  AND c = 2", "SELECT a FROM t WHERE b = 1", "SELECT a\nFROM t\nWHERE b = 1"},
 		{"SELECT a, b\nFROM t", "SELECT a FROM t", "SELECT a\nFROM t"},
 		{"SELECT a FROM t WHERE lower(b) = 1", "SELECT a FROM t WHERE b = 1", "SELECT a FROM t WHERE b = 1"},
+		{"SELECT a FROM t INNER JOIN u ON t.x = u.x INNER JOIN v ON u.y = v.y", "SELECT a FROM t JOIN u ON t.x = u.z JOIN v ON u.y = v.y",
+			"SELECT a FROM t INNER JOIN u ON t.x = u.z INNER JOIN v ON u.y = v.y"},
 		{"select a from t as t1 join u as t2 on t1.x = t2.x", "SELECT a FROM t AS t1", "select a from t as t1"},
 	} {
 		wrong, gold := statementOf(t, c.wrong, Top), statementOf(t, c.gold, Top)

@@ -38,8 +38,9 @@ func (o Options) clauseRewards(s *statement, root *sql.Node, holder int) []float
 		if isMissing || isBareBlock(v.Node) || v.Node.IsCondensed() {
 			continue
 		}
-		if k := s.holding(v.Node); k >= 0 {
-			rewards[k] = min(rewards[k], o.decay(v.Distance))
+		if k := s.holding(v.Node); k >= 0 && k != holder {
+			// At least one edge: an item or order term is no edge below its clause.
+			rewards[k] = min(rewards[k], o.decay(max(v.Distance, 1)))
 		}
 	}
 	for k, r := range rewards {

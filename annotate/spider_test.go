@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"fmt"
 	"iter"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -40,49 +41,109 @@ func every(n int, rollouts iter.Seq2[data.Rollout, error]) iter.Seq2[data.Rollou
 	}
 }
 
-// TestSpiderInvariants annotates a share of eight systems' predictions on Spider
-// dev and checks on every tuple what caper.md Part 4 (1-4) and the tuple format
-// promise. It shares no code with the annotator: its own connection to the
-// databases, its own comparison of results, its own look at the bytes.
-func TestSpiderInvariants(t *testing.T) {
-	bench, err := data.OpenBenchmark(shared(t, "spider"), "spider")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer bench.Close()
-	predictions := shared(t, "predictions", "spider_dev.jsonl")
-	golds := make(map[string]string)
-	var tuples []data.Tuple
-	rollouts := func(yield func(data.Rollout, error) bool) {
-		for r, err := range every(11, data.ReadRollouts(predictions, bench, "dev")) {
-			golds[r.QuestionID.String()] = r.Gold
+// withRows passes on the rollouts whose database is there.
+func withRows(bench *data.Benchmark, rollouts iter.Seq2[data.Rollout, error]) iter.Seq2[data.Rollout, error] {
+	return func(yield func(data.Rollout, error) bool) {
+		for r, err := range rollouts {
+			if _, missing := os.Stat(bench.DatabasePath(r.DBID)); err == nil && missing != nil {
+				continue
+			}
 			if !yield(r, err) {
 				return
 			}
 		}
 	}
-	summary, err := Run(t.Context(), bench, rollouts, DefaultOptions(), func(tuple data.Tuple) error {
-		tuples = append(tuples, tuple)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+}
+
+// TestInvariants annotates a share of published predictions on Spider dev and on
+// BIRD's superhero, at every granularity, and checks on every tuple what caper.md
+// Part 4 (1-4) and the tuple format promise. It shares no code with the
+// annotator: its own connection to the databases, its own comparison of results,
+// its own look at the bytes.
+func TestInvariants(t *testing.T) {
+	for _, c := range []struct {
+		bench       string
+		granularity Granularity
+		share       int // one rollout in so many
+		repaired    float64
+	}{
+		{"spider", Top, 41, 0.97}, {"spider", Nested, 17, 0.97}, {"spider", Predicate, 23, 0.97},
+		{"bird", Nested, 23, 0.75}, {"bird", Predicate, 19, 0.75},
+	} {
+		t.Run(c.bench+"/"+string(c.granularity), func(t *testing.T) {
+			bench := openShared(t, c.bench)
+			predictions := shared(t, "predictions", c.bench+"_dev.jsonl")
+			golds := make(map[string]string)
+			var tuples []data.Tuple
+			rollouts := func(yield func(data.Rollout, error) bool) {
+				for r, err := range every(c.share, withRows(bench, data.ReadRollouts(predictions, bench, "dev"))) {
+					golds[r.QuestionID.String()] = r.Gold
+					if !yield(r, err) {
+						return
+					}
+				}
+			}
+			o := DefaultOptions()
+			o.Granularity = c.granularity
+			summary, err := Run(t.Context(), bench, rollouts, o, func(tuple data.Tuple) error {
+				tuples = append(tuples, tuple)
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d rollouts, %d correct, %d failing, %d repaired, %d mutants of %d tried, %d tuples; %v",
+				summary.Rollouts, summary.Correct, summary.Failing, summary.Repaired, summary.MutantsAccepted, summary.MutantsTried,
+				summary.Tuples, summary.Reasons)
+			if len(tuples) < 200 || summary.InvalidTuples != 0 || len(tuples) != summary.Tuples {
+				t.Errorf("%d tuples, summary %+v", len(tuples), summary)
+			}
+			if share := float64(summary.Repaired) / float64(summary.Failing); share < c.repaired {
+				t.Errorf("%.1f %% of the failing rollouts are repaired", 100*share)
+			}
+			checker := newChecker(t, bench)
+			checker.setsOfRows = c.bench == "bird"
+			for i, tuple := range tuples {
+				for _, fault := range checker.check(tuple, golds[tuple.QuestionID.String()]) {
+					t.Errorf("tuple %d (%s, %s): %s\n  prefix   %q\n  chosen   %q\n  rejected %q", i, tuple.Operator, tuple.Clause, fault,
+						tuple.Prefix, tuple.Chosen, tuple.Rejected)
+				}
+			}
+			checkFaults(t, c.granularity, tuples, summary.DuplicateTuples)
+		})
 	}
-	t.Logf("%d rollouts, %d correct, %d failing, %d repaired, %d mutants of %d tried, %d tuples; %v",
-		summary.Rollouts, summary.Correct, summary.Failing, summary.Repaired, summary.MutantsAccepted, summary.MutantsTried,
-		summary.Tuples, summary.Reasons)
-	if len(tuples) < 200 || summary.InvalidTuples != 0 || len(tuples) != summary.Tuples {
-		t.Errorf("%d tuples, summary %+v", len(tuples), summary)
-	}
-	if share := float64(summary.Repaired) / float64(summary.Failing); share < 0.97 {
-		t.Errorf("%.1f %% of the failing rollouts are repaired", 100*share)
-	}
-	checker := newChecker(t, bench)
-	for i, tuple := range tuples {
-		for _, fault := range checker.check(tuple, golds[tuple.QuestionID.String()]) {
-			t.Errorf("tuple %d (%s, %s): %s\n  prefix   %q\n  chosen   %q\n  rejected %q", i, tuple.Operator, tuple.Clause, fault,
-				tuple.Prefix, tuple.Chosen, tuple.Rejected)
+}
+
+// checkFaults looks at the tuples of one fault together: one holds v*, but for
+// those that another rollout gave as well, and in a query without sub-queries
+// there is no other; of parts, one of the clause around it.
+func checkFaults(t *testing.T, g Granularity, tuples []data.Tuple, duplicates int) {
+	t.Helper()
+	type fault struct{ roots, others int }
+	faults := make(map[[2]string]fault)
+	for _, tuple := range tuples {
+		key := [2]string{tuple.SQLChosen, tuple.SQLRejected}
+		f := faults[key]
+		if tuple.RootClause {
+			f.roots++
+		} else {
+			f.others++
 		}
+		faults[key] = f
+	}
+	rootless := 0
+	for key, f := range faults {
+		if f.roots == 0 {
+			rootless++
+		}
+		around := map[Granularity]int{Top: 0, Nested: 0, Predicate: 1}[g]
+		isFlat := strings.Count(strings.ToLower(key[1]), "select") == 1
+		if (g == Top || isFlat) && f.others > around*max(f.roots, 1) {
+			t.Errorf("%s: %d tuples of enclosing clauses of %d faults", key[1], f.others, f.roots)
+		}
+	}
+	if rootless > duplicates {
+		t.Errorf("%d faults have no tuple that holds v*, %d tuples were there before", rootless, duplicates)
 	}
 }
 
@@ -92,6 +153,8 @@ type checker struct {
 	bench     *data.Benchmark
 	databases map[string]*sql.DB
 	ids       map[string]bool
+	// setsOfRows selects BIRD's comparison.
+	setsOfRows bool
 }
 
 func newChecker(t *testing.T, bench *data.Benchmark) *checker {
@@ -130,6 +193,7 @@ func (c *checker) check(tuple data.Tuple, gold string) (faults []string) {
 		// is dropped or added leaves the rest, the closing semicolon aside.
 		rest, kept := tuple.SQLChosen[start+len(tuple.Chosen):], tuple.SQLRejected[end:]
 		switch {
+		case rest == kept:
 		case tuple.Rejected == "":
 			require(kept == "" && strings.Trim(rest, "; \n") == "", "text behind a dropped clause changed")
 		case tuple.Root.Start == tuple.Root.End && tuple.RootClause:
@@ -138,6 +202,8 @@ func (c *checker) check(tuple data.Tuple, gold string) (faults []string) {
 			require(kept == "" && strings.Trim(rest, "; \n") == "", "text behind an added clause changed")
 		case strings.HasSuffix(tuple.Operator, ".added") && tuple.RootClause:
 			require(kept == tuple.Chosen+rest, "text behind an added clause changed")
+		case strings.Contains(tuple.Operator, ".added_") && rest != kept:
+			require(strings.TrimSpace(kept) == strings.TrimSpace(tuple.Chosen+rest), "text behind an added part changed")
 		case strings.HasPrefix(tuple.Operator, "setop.") || strings.HasSuffix(tuple.Operator, ".clause"):
 			require(strings.HasSuffix(tuple.SQLChosen, kept), "untouched clauses changed")
 		default:
@@ -149,18 +215,29 @@ func (c *checker) check(tuple data.Tuple, gold string) (faults []string) {
 	rightRejected, err := c.correct(tuple.DBID, tuple.SQLRejected, gold)
 	require(tuple.Source == "counterfactual" || err == nil, "the mutant fails: %v", err)
 	require(!rightRejected, "sql_rejected is correct")
+	if tuple.Source == "injection" {
+		require(!c.looksSame(tuple), "as written, both queries give the same rows")
+	}
 	return faults
 }
 
-// correct compares two queries' results as the test-suite evaluator does: bags
-// of rows, or lists where gold orders, under some permutation of the columns,
-// DISTINCT taken out of both.
+// correct compares two queries' results as BIRD's evaluator does, or as the
+// test-suite evaluator: bags of rows, or lists where gold orders, under some
+// permutation of the columns, DISTINCT taken out of both.
 func (c *checker) correct(dbID, query, gold string) (bool, error) {
-	got, err := c.rows(dbID, query)
+	if c.setsOfRows {
+		got, err := c.rows(dbID, query)
+		if err != nil {
+			return false, err
+		}
+		want, err := c.rows(dbID, gold)
+		return err == nil && maps.Equal(setOf(got), setOf(want)), err
+	}
+	got, err := c.rows(dbID, distinctWord.ReplaceAllString(query, ""))
 	if err != nil {
 		return false, err
 	}
-	want, err := c.rows(dbID, gold)
+	want, err := c.rows(dbID, distinctWord.ReplaceAllString(gold, ""))
 	if err != nil {
 		return false, fmt.Errorf("gold: %w", err)
 	}
@@ -182,6 +259,37 @@ func (c *checker) correct(dbID, query, gold string) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+func setOf(rows [][]string) map[string]bool {
+	set := make(map[string]bool)
+	for _, row := range rows {
+		set[strings.Join(row, "\x00")] = true
+	}
+	return set
+}
+
+// looksSame compares the rows of both queries as they are written.
+func (c *checker) looksSame(tuple data.Tuple) bool {
+	right, err := c.rows(tuple.DBID, tuple.SQLChosen)
+	if err != nil {
+		return false
+	}
+	wrong, err := c.rows(tuple.DBID, tuple.SQLRejected)
+	if err != nil || len(right) != len(wrong) {
+		return false
+	}
+	if len(right) == 0 {
+		return true
+	}
+	if len(right[0]) != len(wrong[0]) {
+		return false
+	}
+	order := make([]int, len(right[0]))
+	for i := range order {
+		order[i] = i
+	}
+	return equalRows(right, wrong, order, strings.Contains(strings.ToLower(tuple.SQLChosen), "order by"))
 }
 
 // equalRows compares rows, got's columns taken in the given order.
@@ -245,7 +353,7 @@ func (c *checker) rows(dbID, query string) ([][]string, error) {
 		}
 		c.databases[dbID] = db
 	}
-	result, err := db.Query(distinctWord.ReplaceAllString(query, ""))
+	result, err := db.Query(query)
 	if err != nil {
 		return nil, err
 	}

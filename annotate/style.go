@@ -74,16 +74,29 @@ type style struct {
 	stringQuote, nameQuote    byte
 	notEqual                  string // "!=" or "<>"
 	as                        bool   // aliases are written with AS
+	inner                     bool   // every inner join is written with INNER
 	quoteNames                bool   // every name stands in quotes
+	operator, comma           gaps
 }
+
+// gaps is the white space on both sides of a sign.
+type gaps struct{ before, behind string }
 
 // styleOf reads the style off a query.
 func styleOf(text string) style {
 	s := style{lowerNames: true, stringQuote: '\'', nameQuote: '"', notEqual: "!=", as: true}
 	list := lexemes(text)
-	var lower, upper, mixedNames, names, quoted, aliases, withAs int
+	var lower, upper, mixedNames, names, quoted, aliases, withAs, inner, bare int
 	for i, l := range list {
 		content, quote := l.content()
+		if l.Kind == token.JOIN && i > 0 {
+			switch before := list[i-1]; {
+			case strings.EqualFold(before.text, "INNER"):
+				inner++
+			case before.Kind != token.JOIN_KW:
+				bare++
+			}
+		}
 		switch {
 		case l.Kind == token.NE:
 			s.notEqual = l.text
@@ -116,6 +129,9 @@ func styleOf(text string) style {
 	s.lowerKeywords = lower > upper
 	s.lowerNames = mixedNames == 0 && names > 0
 	s.as = aliases == 0 || withAs > 0
+	s.inner = inner > 0 && bare == 0
+	s.operator = gapsOf(list, isSign, gaps{" ", " "})
+	s.comma = gapsOf(list, isComma, gaps{"", " "})
 	if !hasCall(list) {
 		s.upperFunctions = !s.lowerKeywords
 	}
@@ -131,6 +147,29 @@ func isComparison(k token.Kind) bool {
 	return false
 }
 
+// isSign reports that the token is a comparison that is no word.
+func isSign(k token.Kind) bool { return isComparison(k) && k != token.LIKE_KW }
+
+func isComma(k token.Kind) bool { return k == token.COMMA }
+
+// gapsOf is the white space that stands most often on both sides of a kind of
+// sign, without line ends and comments, which belong to what they set off; usual
+// where no such sign stands.
+func gapsOf(list []lexeme, is func(token.Kind) bool, usual gaps) gaps {
+	counts := make(map[gaps]int)
+	most := usual
+	for i, l := range list {
+		if !is(l.Kind) || i+1 == len(list) || strings.Trim(l.gap+list[i+1].gap, " ") != "" {
+			continue
+		}
+		g := gaps{l.gap, list[i+1].gap}
+		if counts[g]++; counts[g] > counts[most] {
+			most = g
+		}
+	}
+	return most
+}
+
 func hasCall(list []lexeme) bool {
 	for i := 1; i < len(list); i++ {
 		if list[i].Kind == token.LP && list[i-1].Kind == token.ID && list[i-1].text[0] != '"' {
@@ -140,8 +179,26 @@ func hasCall(list []lexeme) bool {
 	return false
 }
 
+// worded leaves AS out and puts INNER in, where the query does, of tokens that
+// Render printed.
+func (s style) worded(list []lexeme) []lexeme {
+	words := make([]lexeme, 0, len(list))
+	for i, l := range list {
+		switch {
+		case l.Kind == token.AS && !s.as && isAliasAs(list, i):
+			continue
+		case l.Kind == token.JOIN && s.inner && i > 0 && list[i-1].Kind != token.JOIN_KW:
+			words = append(words, lexeme{token.JOIN_KW, "INNER", l.gap})
+			l.gap = " "
+		}
+		words = append(words, l)
+	}
+	return words
+}
+
 // dress writes tokens that Render printed in the style.
 func (s style) dress(list []lexeme) []lexeme {
+	list = s.worded(list)
 	dressed := make([]lexeme, 0, len(list))
 	for i, l := range list {
 		content, quote := l.content()
@@ -162,10 +219,18 @@ func (s style) dress(list []lexeme) []lexeme {
 			if s.quoteNames {
 				l.text = s.quotedName(content)
 			}
-		case l.Kind == token.AS && !s.as && isAliasAs(list, i):
-			continue
 		case l.isWord() && l.Kind > token.PTR:
 			l.text = caseOf(content, s.lowerKeywords)
+		}
+		switch {
+		case isSign(l.Kind):
+			l.gap = s.operator.before
+		case i > 0 && isSign(list[i-1].Kind):
+			l.gap = s.operator.behind
+		case isComma(l.Kind):
+			l.gap = s.comma.before
+		case i > 0 && isComma(list[i-1].Kind):
+			l.gap = s.comma.behind
 		}
 		dressed = append(dressed, l)
 	}
