@@ -36,7 +36,9 @@ type Benchmark struct {
 
 	mu        sync.Mutex
 	databases map[string]*sqlexec.Database
+	variants  map[string][]*sqlexec.Database // of a database, which is the first
 	schemas   map[string]*sql.Schema
+	given     map[string][]Question // splits that have no file
 }
 
 // layout says where a benchmark keeps what.
@@ -227,6 +229,13 @@ func (b *Benchmark) Schema(dbID string) (*sql.Schema, error) {
 	return s, nil
 }
 
+// Described returns the schema of a database as the benchmark's tables file alone
+// has it, or nil where there is none.
+func (b *Benchmark) Described(dbID string) (*sql.Schema, error) {
+	described, err := b.tables()
+	return described[dbID], err
+}
+
 // Close closes the databases.
 func (b *Benchmark) Close() error {
 	b.mu.Lock()
@@ -235,6 +244,12 @@ func (b *Benchmark) Close() error {
 	for _, d := range b.databases {
 		errs = append(errs, d.Close())
 	}
+	for _, v := range b.variants {
+		for _, d := range v[1:] {
+			errs = append(errs, d.Close())
+		}
+	}
 	clear(b.databases)
+	clear(b.variants)
 	return errors.Join(errs...)
 }
