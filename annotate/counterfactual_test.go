@@ -120,7 +120,7 @@ func TestSingleKeepsOtherClauses(t *testing.T) {
 	o.Injection = false
 	o.Granularity = Top
 	same, restated := 0, 0
-	rollouts := every(5, data.ReadRollouts(shared(t, "predictions", "spider_dev.jsonl"), bench, "dev"))
+	rollouts := every(5, withRows(bench, data.ReadRollouts(shared(t, "predictions", "spider_dev.jsonl"), bench, "dev")))
 	summary, err := Run(t.Context(), bench, rollouts, o, func(tuple data.Tuple) error {
 		if tuple.Operator != operatorSingle || tuple.Root.Start == tuple.Root.End {
 			return nil
