@@ -28,10 +28,7 @@ func (o Options) intervene(ctx context.Context, base data.Tuple, wrong, gold *st
 		out.reason = NoDivergence
 		return nil, nil
 	}
-	working, err := r.singles(ctx, e)
-	if err == nil && len(working) == 0 {
-		working, err = restatedSingles(ctx, wrong, gold, e)
-	}
+	working, err := singleRepairs(ctx, wrong, gold, e)
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +74,17 @@ type repaired struct {
 func (r repaired) clause() slot {
 	s := r.repair.slots[r.slot]
 	return slot{kind: s.kind, wrong: s.wrong}
+}
+
+// singleRepairs lists the repairs of one clause of a wrong query that make it
+// correct, each clause once: those by gold as it stands or, where there are none,
+// by gold restated.
+func singleRepairs(ctx context.Context, wrong, gold *statement, e *executor) ([]repaired, error) {
+	working, err := newRepair(wrong, gold).singles(ctx, e)
+	if err != nil || len(working) > 0 {
+		return working, err
+	}
+	return restatedSingles(ctx, wrong, gold, e)
 }
 
 // singles lists the repairs of one clause alone that make the query correct.

@@ -70,28 +70,12 @@ func (a *annotator) rollout(ctx context.Context, r data.Rollout) (*outcome, erro
 		out.reason = NoParse
 		return out, nil
 	}
-	database, err := a.bench.Database(r.DBID)
-	if err != nil {
-		return nil, err
+	e, schema, reason, err := a.against(ctx, r.DBID, r.Gold)
+	if err != nil || reason != "" {
+		out.reason = reason
+		return out, err
 	}
-	schema, err := a.bench.Schema(r.DBID)
-	if err != nil {
-		return nil, err
-	}
-	e := &executor{database: database, cache: a.cache, rule: a.bench.Rule(), gold: r.Gold}
 	defer func() { out.runs = e.runs }()
-	e.expected, err = e.judged(ctx, r.Gold)
-	if err != nil {
-		cause, failed := failure(err)
-		if !failed {
-			return nil, err
-		}
-		out.reason = GoldError
-		if cause == sqlexec.Timeout {
-			out.reason = GoldTimeout
-		}
-		return out, nil
-	}
 	isCorrect, err := e.correct(ctx, r.SQL)
 	if err != nil {
 		return nil, err
@@ -101,6 +85,30 @@ func (a *annotator) rollout(ctx context.Context, r data.Rollout) (*outcome, erro
 		out.verdict = correct
 	}
 	return out, a.label(ctx, r, schema, e, out)
+}
+
+// against prepares to judge queries against a gold query. The reason says why that
+// cannot be done, "" where it can; the error is never gold's fault.
+func (a *annotator) against(ctx context.Context, dbID, gold string) (e *executor, schema *sql.Schema, reason Reason, err error) {
+	database, err := a.bench.Database(dbID)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	if schema, err = a.bench.Schema(dbID); err != nil {
+		return nil, nil, "", err
+	}
+	e = &executor{database: database, cache: a.cache, rule: a.bench.Rule(), gold: gold}
+	if e.expected, err = e.judged(ctx, gold); err != nil {
+		cause, failed := failure(err)
+		switch {
+		case !failed:
+			return nil, nil, "", err
+		case cause == sqlexec.Timeout:
+			return nil, nil, GoldTimeout, nil
+		}
+		return nil, nil, GoldError, nil
+	}
+	return e, schema, "", nil
 }
 
 // label makes the tuples of a judged rollout.

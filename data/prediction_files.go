@@ -45,6 +45,9 @@ func sniff(path string) (rolloutFormat, error) {
 	if _, ok := object["preds"]; ok {
 		return predictionMaps, nil
 	}
+	if _, ok := object["actions"]; ok {
+		return trajectoryQueries, nil
+	}
 	for key, value := range object {
 		if _, err := strconv.Atoi(key); err == nil && value[0] == '"' {
 			return birdPredictions, nil

@@ -48,7 +48,8 @@ func WriteRollouts(path string, rollouts iter.Seq[Rollout]) error {
 //   - BIRD's prediction JSON: {"0": "SQL\t----- bird -----\tdb_id", ...}, paired
 //     with the split's questions by key;
 //   - JSON Lines of questions with "preds", a map from system to {"sql"}, one
-//     rollout for each system.
+//     rollout for each system;
+//   - JSON Lines of trajectories, one rollout for each turn that holds a query.
 //
 // What a line leaves out is filled in from the split's questions, and a database
 // that is not the question's is an error. With a nil b only JSON Lines can be read,

@@ -44,7 +44,7 @@ func (f *benchFlags) candidates(ctx context.Context, bench *data.Benchmark, path
 		return nil, err
 	}
 	all := readRollouts(paths, bench, f.Split, func(r data.Rollout) bool {
-		return (len(f.DB) == 0 || slices.Contains(f.DB, r.DBID)) && !slices.Contains(f.NotDB, r.DBID)
+		return f.keeps(r.DBID)
 	})
 	needed := map[string]bool{}
 	for r, err := range all {
@@ -63,6 +63,11 @@ func (f *benchFlags) candidates(ctx context.Context, bench *data.Benchmark, path
 		return nil, fmt.Errorf("%w, or leave it out with --not-db or --db", err)
 	}
 	return all, nil
+}
+
+// keeps reports that --db and --not-db leave a database in.
+func (f *benchFlags) keeps(dbID string) bool {
+	return (len(f.DB) == 0 || slices.Contains(f.DB, dbID)) && !slices.Contains(f.NotDB, dbID)
 }
 
 // checkDatabases refuses a --db or --not-db that no question is about.

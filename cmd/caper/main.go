@@ -22,8 +22,9 @@ type commands struct {
 		Write sampleCommand `cmd:"" default:"withargs" help:"Write the built-in sample benchmark and simulated rollouts for it; the word write may be left out."`
 		Fill  fillCommand   `cmd:"" help:"Fill the empty databases of a benchmark so that its gold queries return rows."`
 	} `cmd:"" help:"Write the built-in sample benchmark, or fill empty databases."`
-	Annotate annotateCommand `cmd:"" help:"Turn rollouts into clause-level preference tuples, by executing queries."`
-	Train    struct {
+	Annotate     annotateCommand     `cmd:"" help:"Turn rollouts into clause-level preference tuples, by executing queries."`
+	Trajectories trajectoriesCommand `cmd:"" help:"Label runs of several turns: where did each go wrong for good?"`
+	Train        struct {
 		PRM trainPRMCommand `cmd:"" name:"prm" help:"Train a Clause-PRM on preference tuples."`
 	} `cmd:"" help:"Train a model."`
 	Localize localizeCommand `cmd:"" help:"Find the faulty clause of failed queries with a Clause-PRM, and measure it."`
