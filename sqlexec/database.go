@@ -93,7 +93,7 @@ func open(path string, l Limits) (*Database, error) {
 	d := &Database{
 		path: path,
 		// immutable: SQLite takes no lock, looks for no journal and creates none.
-		uri:      "file:" + (&url.URL{Path: real}).EscapedPath() + "?mode=ro&immutable=1",
+		uri:      "file:" + escapePath(real) + "?mode=ro&immutable=1",
 		limits:   l,
 		identity: fmt.Sprintf("%s %d %d %v", real, info.Size(), info.ModTime().UnixNano(), l),
 		number:   databases.Add(1),
@@ -106,6 +106,9 @@ func open(path string, l Limits) (*Database, error) {
 	}
 	return d, nil
 }
+
+// escapePath writes a path as a URI does.
+func escapePath(path string) string { return (&url.URL{Path: path}).EscapedPath() }
 
 // checkFile refuses what is not a SQLite database at rest.
 func checkFile(path string) error {

@@ -173,22 +173,6 @@ func TestGreedyNeighbour(t *testing.T) {
 	}
 }
 
-// TestLateCancelHitsNobody: cancelling as a query ends must not stop the next one
-// on the connection (go-sqlite3 report 681, tailscale/sqlite 85).
-func TestLateCancelHitsNobody(t *testing.T) {
-	d := openShop(t)
-	for range 300 {
-		ctx, cancel := context.WithCancel(context.Background())
-		go cancel()
-		if _, err := d.Query(ctx, "SELECT count(*) FROM item a, item b"); err != nil && !errors.Is(err, context.Canceled) {
-			t.Fatal(err)
-		}
-		if _, err := d.Query(context.Background(), "SELECT count(*) FROM item a, item b, item c"); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func TestContextEndsAQuery(t *testing.T) {
 	d := openShop(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)

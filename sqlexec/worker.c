@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -26,9 +27,10 @@ static void limit(int what, rlim_t most) {
   setrlimit(what, &now);
 }
 
-// confine gives up what no query needs: files beyond the databases, writing any
+// confine gives up what no query needs: other programs' rights, writing any
 // file, a core dump of the user's data, what the parent may have left open.
 static void confine(void) {
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_FSIZE, 0);
   limit(RLIMIT_NOFILE, 64);
@@ -124,6 +126,7 @@ static session *session_of(const request *q, const char *uri, char **message) {
 
 __attribute__((constructor)) static void serve(void) {
   if (!getenv("CAPER_SQL_WORKER")) return;
+  prctl(PR_SET_NAME, "caper-sql-worker");
   confine();
   for (request *q; (q = next_request());) {
     const char *uri = incoming + sizeof *q, *sql = uri + q->uri_bytes + 1;
