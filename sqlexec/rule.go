@@ -2,66 +2,54 @@ package sqlexec
 
 import (
 	"fmt"
-	"strings"
 
 	"caper/sql"
 )
 
 // Rule decides whether a prediction's result is as good as the gold result. Bird and
-// TestSuite are the official evaluators' rules, quirks included, so that verdicts
-// agree; Strict is the corrected one.
+// TestSuite compare as the official evaluators do, so that verdicts agree; Strict is
+// the corrected one. (Quirks that break a prediction before it runs, and those of how
+// an evaluator is used, are package eval's.)
 type Rule string
 
 const (
 	// Bird is BIRD's rule: equal sets of rows. Order and duplicates do not
 	// count, columns do; 1 equals 1.0. A text that is not UTF-8 fails it.
 	Bird Rule = "bird"
-	// TestSuite is the rule of Spider's test-suite evaluator on one database:
-	// DISTINCT is removed before both queries run; equal bags of rows, or
-	// lists where gold has ORDER BY anywhere, under some permutation of
-	// columns. Two empty results are equal whatever their columns.
+	// TestSuite is the rule of Spider's test-suite evaluator: DISTINCT is removed
+	// before both queries run; equal bags of rows, or lists where gold has ORDER BY
+	// anywhere, under some permutation of columns. Two empty results are equal
+	// whatever their columns.
 	TestSuite Rule = "test-suite"
-	// Strict compares bags of rows, or lists where gold's outermost clause
-	// list has ORDER BY. Columns count in their order, NULL equals NULL, and
-	// floats may differ by one part in 10^9, since sums depend on row order.
+	// Strict has no quirks.
 	Strict Rule = "strict"
 )
 
-// ParseRule reads a rule's name.
-func ParseRule(name string) (Rule, error) {
-	switch r := Rule(name); r {
-	case Bird, TestSuite, Strict:
-		return r, nil
-	case "spider":
-		return "", fmt.Errorf("rule %q is not available yet: use test-suite, bird or strict", name)
+var (
+	birdQuirks      = Quirks{SetOfRows, OrderIgnored, EmptyWidth, ExactFloats, BadBytesFail}
+	testSuiteQuirks = Quirks{OperatorsJoined, CurrentYear, DistinctStripped, ColumnPermutation, EmptyWidth, OrderByAnywhere,
+		ExactFloats, RowSortCheck, BadBytesDropped}
+)
+
+// Quirks returns what the rule does beside the strict one.
+func (r Rule) Quirks() Quirks {
+	switch r {
+	case Bird:
+		return birdQuirks
+	case TestSuite:
+		return testSuiteQuirks
+	case Strict:
+		return nil
 	}
-	return "", fmt.Errorf("rule %q: want test-suite, bird or strict", name)
+	panic(fmt.Sprintf("sqlexec: no rule %q", string(r)))
 }
 
 // Rewrite returns the text to run in place of query, gold or predicted.
-func (r Rule) Rewrite(query string) string {
-	if r == TestSuite {
-		return rewriteForTestSuite(query)
-	}
-	return query
-}
+func (r Rule) Rewrite(query string) string { return r.Quirks().Rewrite(query) }
 
-// Same reports whether pred is as good as gold. goldSQL is gold's text as
-// written, before Rewrite; its ORDER BY decides whether row order counts. A
-// truncated result is never the same as a whole one.
+// Same reports whether pred is as good as gold; goldSQL is gold's text before Rewrite.
 func (r Rule) Same(gold, pred *Result, goldSQL string) bool {
-	if gold.Truncated != pred.Truncated {
-		return false
-	}
-	switch r {
-	case Bird:
-		return sameSets(gold, pred)
-	case TestSuite:
-		return sameTables(gold, pred, strings.Contains(strings.ToLower(goldSQL), "order by"))
-	case Strict:
-		return sameStrictly(gold, pred, ordersItsRows(goldSQL))
-	}
-	panic(fmt.Sprintf("sqlexec: rule %q did not come from ParseRule", string(r)))
+	return r.Quirks().Same(gold, pred, goldSQL)
 }
 
 // ordersItsRows reports whether the outermost statement has an ORDER BY.
@@ -72,4 +60,13 @@ func ordersItsRows(query string) bool {
 		}
 	}
 	return false
+}
+
+// ParseRule reads a rule's name.
+func ParseRule(name string) (Rule, error) {
+	switch r := Rule(name); r {
+	case Bird, TestSuite, Strict:
+		return r, nil
+	}
+	return "", fmt.Errorf("rule %q: want test-suite, bird or strict", name)
 }

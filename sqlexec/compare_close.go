@@ -13,22 +13,19 @@ import (
 // different query gives.
 const floatTolerance = 1e-9
 
-// sameStrictly compares row by row, after sorting where order does not count. The
+// sameClosely compares row by row, after sorting where order does not count. The
 // sort takes close numbers as equal, so rows that differ by rounding alone meet;
 // this needs distinct values to lie further apart than the tolerance.
-func sameStrictly(gold, pred *Result, ordered bool) bool {
-	if len(gold.Columns) != len(pred.Columns) || len(gold.Rows) != len(pred.Rows) {
-		return false
-	}
+func sameClosely(gold, pred [][]Value, ordered bool) bool {
 	same := func(a, b []Value) bool { return compareRows(a, b) == 0 }
-	if slices.EqualFunc(gold.Rows, pred.Rows, same) {
+	if slices.EqualFunc(gold, pred, same) {
 		return true
 	}
 	if ordered {
 		return false
 	}
-	g := slices.SortedFunc(slices.Values(gold.Rows), compareRows)
-	p := slices.SortedFunc(slices.Values(pred.Rows), compareRows)
+	g := slices.SortedFunc(slices.Values(gold), compareRows)
+	p := slices.SortedFunc(slices.Values(pred), compareRows)
 	return slices.EqualFunc(g, p, same)
 }
 
@@ -80,4 +77,31 @@ func asFloat(v Value) float64 {
 		return float64(i)
 	}
 	return v.(float64)
+}
+
+// snapped gives each number of a table that is close to one of the target's the
+// target's value, so that an exact comparison finds them equal.
+func snapped(rows, target [][]Value) [][]Value {
+	var numbers []Value
+	for _, row := range target {
+		for _, v := range row {
+			if class(v) == class(0.0) {
+				numbers = append(numbers, v)
+			}
+		}
+	}
+	slices.SortFunc(numbers, compareValues)
+	out := make([][]Value, len(rows))
+	for i, row := range rows {
+		out[i] = slices.Clone(row)
+		for j, v := range row {
+			if class(v) != class(0.0) {
+				continue
+			}
+			if at, found := slices.BinarySearchFunc(numbers, v, compareValues); found {
+				out[i][j] = numbers[at]
+			}
+		}
+	}
+	return out
 }
