@@ -84,7 +84,7 @@ func cyclicOverflow(file []byte) []byte {
 // reader are queries that between them read every page of manyPages.
 var reader = []string{
 	"SELECT * FROM item", "SELECT count(*) FROM n", "SELECT count(*), sum(i), max(name) FROM n WHERE i > 0",
-	"SELECT count(*) FROM n WHERE name >= ''", "SELECT sum(length(text)), max(text) FROM long", "SELECT * FROM n ORDER BY name DESC",
+	"SELECT count(*) FROM n WHERE name >= ''", "SELECT sum(length(text)), max(text) FROM long", "SELECT count(*) FROM long", "SELECT * FROM n ORDER BY name DESC",
 	"SELECT name FROM sqlite_schema",
 }
 
@@ -156,7 +156,7 @@ func TestBrokenFiles(t *testing.T) {
 		"a table below another's":                    {func(f []byte) []byte { interior(page(f, root("n")), root("by_name")); return f }, "file"},
 		"a child beyond the end":                     {func(f []byte) []byte { interior(page(f, root("n")), 1<<30); return f }, "file"},
 		"a text that follows itself":                 {cyclicOverflow, ""},
-		"more rows than can be counted":              {func(f []byte) []byte { return sharedChildren(f, root("n")) }, "timeout"},
+		"more rows than can be counted":              {func(f []byte) []byte { return sharedChildren(f, root("long")) }, "timeout"},
 	}
 	dir := t.TempDir()
 	for name, kind := range kinds {
@@ -251,7 +251,7 @@ func TestHostileSchemas(t *testing.T) {
 		"R-tree": {"CREATE VIRTUAL TABLE f USING rtree(a, b, c); INSERT INTO f VALUES (1, 2, 3)", "SELECT a FROM f WHERE b < 9", NotSelect},
 		"unknown module": {"PRAGMA writable_schema = 1; INSERT INTO sqlite_schema VALUES ('table', 'f', 'f', 0, 'CREATE VIRTUAL TABLE f USING evil(x)')",
 			"SELECT * FROM f", NoSuchName},
-		"schema of 3,000 tables": {manyTables(3_000), "SELECT count(*) FROM t2999", ended},
+		"schema of 1,000 tables": {manyTables(1_000), "SELECT count(*) FROM t999", ended},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := writeDatabase(t, append(slices.Clone(shop), c.schema)...)

@@ -36,7 +36,7 @@ static void confine(void) {
   limit(RLIMIT_NOFILE, 64);
   signal(SIGXFSZ, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
-  for (int fd = STDERR_FILENO + 1; fd < 64; fd++) close(fd);
+  for (int fd = STDERR_FILENO + 1; fd < 1024; fd++) close(fd);
 }
 
 // limit_memory bounds what SQLite may take for the next query, beyond what it
