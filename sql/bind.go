@@ -15,19 +15,22 @@ func (r *resolver) bind(n *Node, scope *Scope) Binding {
 	}
 	level := 0
 	for s := scope; s != nil; s, level = s.Outer, level+1 {
+		b, ok := Binding{}, false
 		if level == 0 && isOrderTerm(n) {
-			if b, ok := r.bindOutput(n, s); ok {
-				return b
-			}
+			b, ok = r.bindOutput(n, s)
 		}
-		if b, ok := s.bindColumn(n); ok {
+		if !ok {
+			b, ok = s.bindColumn(n)
+		}
+		if !ok && isRowID(n.Value) {
+			b, ok = s.bindRowID(n)
+		}
+		if !ok && s.seesAliases() {
+			b, ok = r.bindOutput(n, s)
+		}
+		if ok {
 			b.Level = level
 			return b
-		}
-		if s.seesAliases() {
-			if b, ok := r.bindOutput(n, s); ok {
-				return b
-			}
 		}
 	}
 	if n.DoubleQuoted && n.Qualifier == "" {
@@ -47,19 +50,40 @@ func bindStar(n *Node, scope *Scope) Binding {
 }
 
 // bindColumn looks for a known column among the sources of one scope. Two
-// matches are ambiguous unless a NATURAL or USING join makes them one.
+// matches are ambiguous unless a NATURAL or USING join makes them one: that of
+// the left side, of the right side of a RIGHT JOIN, or whichever is not NULL.
 func (s *Scope) bindColumn(n *Node) (b Binding, ok bool) {
 	for _, source := range s.Sources {
 		if n.Qualifier != "" && !strings.EqualFold(source.Name, n.Qualifier) {
 			continue
 		}
 		i := source.Find(n.Value)
+		if i < 0 {
+			continue
+		}
+		join, merged := source.merged[strings.ToLower(n.Value)]
 		switch {
-		case i < 0:
-		case !ok:
+		case !ok, merged && strings.Contains(join, "RIGHT"):
 			b, ok = Binding{Meaning: MeansColumn, Source: source, Column: i}, true
-		case !source.merges(n.Value):
+		case !merged:
 			b.Ambiguous = true
+		case strings.Contains(join, "FULL"):
+			b.Coalesced = true
+		}
+	}
+	return b, ok
+}
+
+// bindRowID looks for a source of one scope that has row ids.
+func (s *Scope) bindRowID(n *Node) (b Binding, ok bool) {
+	for _, source := range s.Sources {
+		switch {
+		case n.Qualifier != "" && !strings.EqualFold(source.Name, n.Qualifier):
+		case source.Table == nil || source.Table.NoRowID:
+		case ok:
+			b.Ambiguous = true
+		default:
+			b, ok = Binding{Meaning: MeansColumn, Source: source, Column: -1}, true
 		}
 	}
 	return b, ok
@@ -121,7 +145,7 @@ func guess(n *Node, scope *Scope) Binding {
 				if strings.EqualFold(source.Name, n.Qualifier) {
 					candidates = append(candidates, source)
 				}
-			case source.Open, isRowID(n.Value) && source.Table != nil:
+			case source.Open:
 				candidates = append(candidates, source)
 			}
 		}

@@ -24,8 +24,9 @@ import (
 //     IN lists and GROUP BY keys are sorted.
 //   - Numbers have one spelling; integers and reals stay apart, since 1 and 1.0
 //     divide differently.
-//   - Sources joined by inner joins are sorted by name, and each condition
-//     stands at the first join where all its sources are there.
+//   - Sources joined by inner joins are sorted by name, unless a star shows their
+//     order, and each condition stands at the first join where all its sources
+//     are there.
 //
 // Every node keeps the span of the node it stands for, and Origin points to
 // that node. The schema may be nil.
@@ -68,6 +69,8 @@ func (c *canonicaliser) node(n *Node) *Node {
 		return stand(n, Number, canonicalNumber(n.Value))
 	case Table:
 		return stand(n, Table, c.tableName(n))
+	case TableFunction:
+		return c.children(stand(n, TableFunction, strings.ToLower(n.Value)), n.Children)
 	case Item:
 		return c.node(n.Children[0])
 	case From:
@@ -116,9 +119,13 @@ func (c *canonicaliser) children(out *Node, nodes []*Node) *Node {
 	return out
 }
 
-// orient turns > and >= round and sorts the operands of = and !=.
+// orient turns > and >= round and sorts the operands of = and !=. Where both
+// sides name a collation the left one counts, so they stay as they are.
 func (c *canonicaliser) orient(compare *Node) {
 	left, right := compare.Children[0], compare.Children[1]
+	if hasCollation(left) && hasCollation(right) {
+		return
+	}
 	swap := false
 	switch compare.Value {
 	case ">":
@@ -133,6 +140,15 @@ func (c *canonicaliser) orient(compare *Node) {
 	}
 }
 
+// hasCollation reports that an expression, sub-queries apart, names a collation.
+func hasCollation(n *Node) (found bool) {
+	Walk(n, func(n *Node) bool {
+		found = found || n.Kind == Collate
+		return !n.IsBlock()
+	})
+	return found
+}
+
 // column names a Column or Star by what it is bound to.
 func (c *canonicaliser) column(n *Node) *Node {
 	b := c.Binding(n)
@@ -140,6 +156,11 @@ func (c *canonicaliser) column(n *Node) *Node {
 	case MeansString:
 		return stand(n, String, n.Value)
 	case MeansOutput:
+		if b.Level > 0 { // its names mean something else from here
+			out := stand(n, Column, c.output(b.Expr).name)
+			out.Qualifier = strings.Repeat("^", b.Level)
+			return out
+		}
 		return c.substitute(n, b.Expr)
 	}
 	out := stand(n, n.Kind, strings.ToLower(n.Value))
@@ -152,27 +173,35 @@ func (c *canonicaliser) column(n *Node) *Node {
 	}
 	if b.Meaning == MeansColumn && !b.Ambiguous {
 		out.Qualifier = strings.Repeat("^", b.Level) + b.Source.Instance
-		if b.Column >= 0 && b.Source.Table == nil {
-			out.Value = c.outputName(b.Source.Columns[b.Column])
+		if b.Coalesced {
+			out.Qualifier += "|"
+		}
+		if b.Column >= 0 {
+			out.Value = c.columnName(b.Source, b.Column)
 		}
 	}
 	return out
 }
 
-// outputName names the column of a sub-query or common table by what it stands
-// for: a column's canonical name, or a hash of any other expression.
-func (c *canonicaliser) outputName(o Output) string {
-	if o.Expr == nil {
-		if o.Source == nil {
-			return strings.ToLower(o.Name)
-		}
-		name := strings.ToLower(o.Source.ColumnName(o.Column))
-		if o.Source.Table == nil {
-			name = c.outputName(o.Source.Columns[o.Column])
-		}
-		return o.Source.Instance + "." + name
+// columnName names column i of a source independently of aliases: that of a base
+// table by itself, that of a sub-query or common table by what it stands for (a
+// column's canonical name, or a hash of any other expression), that of several
+// blocks or rows by its position.
+func (c *canonicaliser) columnName(source *Source, i int) string {
+	if source.Table != nil {
+		return strings.ToLower(source.ColumnName(i))
 	}
-	return c.output(o.Expr).name
+	if b := source.Block; b != nil && b.Kind != Select {
+		return "#" + strconv.Itoa(i)
+	}
+	switch o := source.Columns[i]; {
+	case o.Expr != nil:
+		return c.output(o.Expr).name
+	case o.Source != nil:
+		return o.Source.Instance + "." + c.columnName(o.Source, o.Column)
+	default:
+		return strings.ToLower(o.Name)
+	}
 }
 
 // output makes the canonical form of a projected expression.
@@ -246,11 +275,12 @@ func positional(n *Node) *Node {
 	return projection.Children[position-1].Children[0]
 }
 
-// tableName is the canonical name of a base or common table.
+// tableName is the canonical name of a base table, in lower case, or of a common
+// table, in upper case.
 func (c *canonicaliser) tableName(n *Node) string {
 	if s := c.Source(n); s != nil && s.Block != nil {
 		name, _, _ := strings.Cut(s.Instance, "#")
-		return name
+		return strings.ToUpper(name)
 	}
 	return strings.ToLower(n.Value)
 }
@@ -277,6 +307,9 @@ func canonicalNumber(text string) string {
 		if bits, err := strconv.ParseUint(hex, 16, 64); err == nil {
 			return strconv.FormatInt(int64(bits), 10)
 		}
+	}
+	if strings.Trim(text, "0123456789") == "" {
+		return strings.TrimLeft(text, "0") // too large for an integer, unless a minus sign makes it the smallest
 	}
 	real, err := strconv.ParseFloat(text, 64)
 	if err != nil {

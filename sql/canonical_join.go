@@ -51,7 +51,9 @@ func (c *canonicaliser) innerJoins(out *Node, nodes []*Node) {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(i, j int) int { return compareNodes(sources[i], sources[j]) })
+	if !showsOrder(nodes[0].Block()) {
+		slices.SortStableFunc(order, func(i, j int) int { return compareNodes(sources[i], sources[j]) })
+	}
 
 	instances := make(map[string]int, len(order)) // canonical position of each source
 	for position, i := range order {
@@ -78,6 +80,18 @@ func (c *canonicaliser) innerJoins(out *Node, nodes []*Node) {
 			sortConjuncts(on)
 		}
 	}
+}
+
+// showsOrder reports that the order of a block's sources can be seen in its result:
+// a bare star lists their columns.
+func showsOrder(block *Node) bool {
+	if block.Parent != nil && block.Parent.Kind == Exists {
+		return false
+	}
+	return slices.ContainsFunc(block.Child(Projection).Children, func(item *Node) bool {
+		star := item.Children[0]
+		return star.Kind == Star && star.Qualifier == ""
+	})
 }
 
 // sourceOf is the source that a child of FROM is or joins, nil for a

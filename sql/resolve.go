@@ -25,6 +25,7 @@ func Resolve(n *Node, schema *Schema) *Scopes {
 type resolver struct {
 	*Scopes
 	schema *Schema
+	tables int // common tables seen so far
 }
 
 // ctes is the list of common tables in view, innermost first.
@@ -95,8 +96,9 @@ func (r *resolver) exprs(n *Node, scope *Scope, common *ctes) {
 // with puts the common tables of a WITH clause before those in view. Each sees
 // all of them, itself included.
 func (r *resolver) with(with *Node, outer *Scope, common *ctes) *ctes {
-	for i, c := range with.Children {
-		common = &ctes{node: c, instance: "cte" + strconv.Itoa(i+1), outer: outer, next: common}
+	for _, c := range with.Children {
+		r.tables++
+		common = &ctes{node: c, instance: "cte" + strconv.Itoa(r.tables), outer: outer, next: common}
 	}
 	for c, i := common, 0; i < len(with.Children); c, i = c.next, i+1 {
 		c.around = common
@@ -144,39 +146,49 @@ func (r *resolver) from(from *Node, scope *Scope, common *ctes) {
 	r.conditions(from, scope, common)
 }
 
-// enter adds the sources among n's children to the scope.
+// enter adds the sources of a From or JoinGroup to the scope.
 func (r *resolver) enter(n *Node, scope *Scope, common *ctes) {
+	first := len(scope.Sources)
 	for _, c := range n.Children {
-		var s *Source
-		switch c.Kind {
-		case Join:
-			r.enter(c, scope, common)
-			continue
-		case JoinGroup:
-			if c.Child(Alias) == nil {
-				r.enter(c, scope, common)
-				continue
-			}
-			s = r.group(c, scope, common)
-		case Table:
-			s = r.table(c, common)
-		case TableFunction:
-			s = &Source{Node: c, Instance: strings.ToLower(c.Value), Open: true}
-		case Derived:
-			body := c.Children[0]
-			r.block(body, scope.Outer, common)
-			s = &Source{Node: c, Instance: "derived", Block: body}
-			s.Columns, s.Open = r.columns(body)
-		default:
+		if c.Kind != Join {
+			r.source(c, scope, common)
 			continue
 		}
-		s.Name = c.Value
-		if alias := c.Child(Alias); alias != nil {
-			s.Name = alias.Value
-		}
-		r.sources[c] = s
-		scope.add(s)
+		before := len(scope.Sources)
+		r.source(c.Children[0], scope, common)
+		merge(c, scope.Sources[first:before], scope.Sources[before:])
 	}
+}
+
+// source adds what one operand of a join brings to the scope.
+func (r *resolver) source(n *Node, scope *Scope, common *ctes) {
+	var s *Source
+	switch n.Kind {
+	case JoinGroup:
+		if n.Child(Alias) == nil {
+			r.enter(n, scope, common)
+			return
+		}
+		s = r.group(n, scope, common)
+	case Table:
+		s = r.table(n, common)
+	case TableFunction:
+		s = &Source{Node: n, Instance: strings.ToLower(n.Value), Table: tableFunctions.Table(n.Value)}
+		s.Open = s.Table == nil
+	case Derived:
+		body := n.Children[0]
+		r.block(body, scope.Outer, common)
+		s = &Source{Node: n, Instance: "derived", Block: body}
+		s.Columns, s.Open = r.columns(body)
+	default:
+		return // the alias of a group
+	}
+	s.Name = n.Value
+	if alias := n.Child(Alias); alias != nil {
+		s.Name = alias.Value
+	}
+	r.sources[n] = s
+	scope.add(s)
 }
 
 // table makes the source for a table name: a common table in view, else a base
@@ -196,21 +208,24 @@ func (r *resolver) table(n *Node, common *ctes) *Source {
 		}
 	}
 	s := &Source{Node: n, Instance: strings.ToLower(n.Value), Table: r.schema.Table(n.Value)}
+	if s.Table == nil {
+		s.Table = tableFunctions.Table(n.Value)
+	}
 	s.Open = s.Table == nil
 	return s
 }
 
 // group makes one source of a parenthesised join with an alias.
 func (r *resolver) group(n *Node, scope *Scope, common *ctes) *Source {
-	inner := &Scope{Block: scope.Block, Outer: scope.Outer, clause: From}
+	inner := &Scope{Block: n, Outer: scope.Outer, clause: From}
 	r.from(n, inner, common)
 	s := &Source{Node: n, Instance: "derived"}
-	s.Columns, s.Open = expandStar(inner.Sources)
+	s.Columns, s.Open = expandStar(inner.Sources, true)
 	return s
 }
 
-// conditions resolves ON conditions and the arguments of table-valued
-// functions.
+// conditions resolves ON conditions, which may name outputs as WHERE may, and the
+// arguments of table-valued functions.
 func (r *resolver) conditions(n *Node, scope *Scope, common *ctes) {
 	for _, c := range n.Children {
 		switch c.Kind {
@@ -220,7 +235,11 @@ func (r *resolver) conditions(n *Node, scope *Scope, common *ctes) {
 			if c.Child(Alias) == nil {
 				r.conditions(c, scope, common)
 			}
-		case On, TableFunction:
+		case On:
+			scope.clause = On
+			r.exprs(c, scope, common)
+			scope.clause = From
+		case TableFunction:
 			r.exprs(c, scope, common)
 		}
 	}
@@ -259,7 +278,7 @@ func (r *resolver) outputs(b *Node) (columns []Output, open bool) {
 	for _, item := range b.Child(Projection).Children {
 		expr := item.Children[0]
 		if expr.Kind == Star {
-			expanded, unknown := expandStar(scope.starred(expr))
+			expanded, unknown := scope.expand(expr)
 			columns, open = append(columns, expanded...), open || unknown
 		} else {
 			columns = append(columns, Output{Name: outputName(item), Expr: expr})
@@ -297,13 +316,17 @@ func outputName(item *Node) string {
 	return Render(item.Children[0])
 }
 
-// expandStar lists all columns of the sources. Columns that a NATURAL or USING
-// join merges appear once.
-func expandStar(sources []*Source) (columns []Output, open bool) {
+// expand lists the columns that a star stands for. Those that a NATURAL or USING
+// join merges appear once, except under a qualifier.
+func (s *Scope) expand(star *Node) (columns []Output, open bool) {
+	return expandStar(s.starred(star), star.Qualifier == "")
+}
+
+func expandStar(sources []*Source, once bool) (columns []Output, open bool) {
 	for _, s := range sources {
 		open = open || s.Open
 		for i := range s.Len() {
-			if name := s.ColumnName(i); !s.merges(name) {
+			if name := s.ColumnName(i); !s.isHidden(i) && !(once && s.merges(name)) {
 				columns = append(columns, Output{Name: name, Source: s, Column: i})
 			}
 		}

@@ -9,7 +9,7 @@ import (
 
 // TestResolveNames lists, for each query, what its columns mean in the order of
 // the text: instance.column, "^" for each block further out, "=" for an output,
-// quotes for a string, "?" for nothing, "!" for ambiguous.
+// quotes for a string, "?" for nothing, "!" for ambiguous, "|" for coalesced.
 func TestResolveNames(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"SELECT name, T.age FROM singer AS T", "singer.Name singer.Age"},
@@ -34,6 +34,16 @@ func TestResolveNames(t *testing.T) {
 		{"SELECT g.age, year FROM (singer, concert) AS g", "derived.Age derived.Year"},
 		{"SELECT age FROM concert JOIN (singer JOIN stadium ON singer.name = stadium.name) ON age = capacity",
 			"singer.Age singer.Name stadium.Name singer.Age stadium.Capacity"},
+		{"SELECT stadium_id, concert.stadium_id FROM stadium RIGHT JOIN concert USING (stadium_id)", "concert.Stadium_ID concert.Stadium_ID"},
+		{"SELECT stadium_id FROM stadium FULL JOIN concert USING (stadium_id)", "stadium.Stadium_ID|"},
+		{"SELECT year, name, d.Stadium_ID FROM (SELECT * FROM stadium NATURAL JOIN concert) AS d", "derived.Year derived.Name derived.Stadium_ID"},
+		{"SELECT y.Stadium_ID FROM (SELECT concert.* FROM stadium NATURAL JOIN concert) AS y", "derived.Stadium_ID"},
+		{"SELECT value, j.key, json FROM json_each('[1]') AS j", "json_each.value json_each.key json_each.json"},
+		{"SELECT name AS n FROM singer JOIN concert ON n = year", "singer.Name =name concert.Year"},
+		{"SELECT name FROM singer WHERE EXISTS (SELECT 1 FROM concert WHERE rowid = 1)", "singer.Name concert."},
+		{"SELECT main.singer.name, temp.singer.name FROM singer", "singer.Name ?"},
+		{"WITH x AS (SELECT 1 AS a) SELECT a FROM (WITH y AS (SELECT 2 AS a) SELECT a FROM y)", "derived.a cte2.a"},
+		{"SELECT age AS a FROM singer AS s WHERE EXISTS (SELECT 1 FROM concert WHERE a > 1)", "singer.Age ^=age"},
 		// aliases
 		{"SELECT age AS a FROM singer ORDER BY a", "singer.Age =age"},
 		{"SELECT -age AS age FROM singer ORDER BY age, age + 1", "singer.Age =-age singer.Age"},
@@ -82,7 +92,7 @@ func meaning(n *Node, b Binding) string {
 	case MeansString:
 		return fmt.Sprintf("%q", n.Value)
 	case MeansOutput:
-		return "=" + Render(b.Expr)
+		return strings.Repeat("^", b.Level) + "=" + Render(b.Expr)
 	case MeansNothing:
 		return "?"
 	}
@@ -92,6 +102,9 @@ func meaning(n *Node, b Binding) string {
 	}
 	if b.Ambiguous {
 		name += "!"
+	}
+	if b.Coalesced {
+		name += "|"
 	}
 	return name
 }

@@ -14,6 +14,7 @@ type Schema struct {
 type SchemaTable struct {
 	Name    string
 	Columns []SchemaColumn
+	NoRowID bool // a view, or a table WITHOUT ROWID
 }
 
 // SchemaColumn is one column. Type is the declared type, "" when there is none.
@@ -21,6 +22,7 @@ type SchemaColumn struct {
 	Name       string
 	Type       string
 	PrimaryKey bool
+	Hidden     bool // a parameter of a table-valued function, which a star leaves out
 }
 
 // ForeignKey says that Table.Column refers to RefTable.RefColumn.
@@ -50,4 +52,16 @@ func (t *SchemaTable) Column(name string) *SchemaColumn {
 		}
 	}
 	return nil
+}
+
+// tableFunctions are SQLite's built-in table-valued functions; their names serve as
+// tables too.
+var tableFunctions = &Schema{Tables: []SchemaTable{jsonTable("json_each"), jsonTable("json_tree")}}
+
+func jsonTable(name string) SchemaTable {
+	return SchemaTable{Name: name, Columns: []SchemaColumn{
+		{Name: "key"}, {Name: "value"}, {Name: "type", Type: "TEXT"}, {Name: "atom"}, {Name: "id", Type: "INTEGER"},
+		{Name: "parent", Type: "INTEGER"}, {Name: "fullkey", Type: "TEXT"}, {Name: "path", Type: "TEXT"},
+		{Name: "json", Hidden: true}, {Name: "root", Hidden: true},
+	}}
 }

@@ -41,6 +41,10 @@ type Source struct {
 	// hold the table or no schema was given. An open source may have any
 	// column.
 	Open bool
+
+	// merged gives, for each column that its join makes one with those of that
+	// name before it (USING, NATURAL), the kind of the join. Keys are in lower case.
+	merged map[string]string
 }
 
 // Output is one column that a block produces.
@@ -60,11 +64,15 @@ type Binding struct {
 	// star, a row id, and a column of a source that is open or lacks it.
 	Column int
 	Expr   *Node // for MeansOutput: the projected expression
-	// Level, for MeansColumn, counts the blocks from the name out to the one
-	// whose FROM holds the source. A sub-query in FROM sees past its own block.
+	// Level counts the blocks from the name out to the one whose FROM holds the
+	// source, or which projects the expression. A sub-query in FROM sees past its
+	// own block.
 	Level int
 	// Ambiguous says that other sources of the same block match as well.
 	Ambiguous bool
+	// Coalesced says that a FULL JOIN merges the column with others, so that the
+	// name stands for the first of them that is not NULL.
+	Coalesced bool
 }
 
 // Meaning is what kind of thing a name refers to.
@@ -133,6 +141,9 @@ func (s *Source) ColumnName(i int) string {
 	return s.Columns[i].Name
 }
 
+// isHidden reports that a star leaves out known column i.
+func (s *Source) isHidden(i int) bool { return s.Table != nil && s.Table.Columns[i].Hidden }
+
 // Find is the index of the known column with that name, -1 if there is none.
 func (s *Source) Find(name string) int {
 	for i := range s.Len() {
@@ -146,21 +157,35 @@ func (s *Source) Find(name string) int {
 // merges reports that the source joins by NATURAL or USING on that column, so
 // that the name stands for one column of both sides.
 func (s *Source) merges(name string) bool {
-	join := s.Node.Parent
-	if join == nil || join.Kind != Join {
-		return false
-	}
-	if strings.HasPrefix(join.Value, "NATURAL") {
-		return true
-	}
-	if using := join.Child(Using); using != nil {
-		for _, column := range using.Children {
-			if strings.EqualFold(column.Value, name) {
-				return true
+	_, found := s.merged[strings.ToLower(name)]
+	return found
+}
+
+// merge notes what the columns of the sources on the right of a join are made one
+// with on its left.
+func merge(join *Node, left, right []*Source) {
+	mark := func(name string) {
+		for _, s := range right {
+			if s.Find(name) >= 0 {
+				if s.merged == nil {
+					s.merged = make(map[string]string)
+				}
+				s.merged[strings.ToLower(name)] = join.Value
 			}
 		}
 	}
-	return false
+	if using := join.Child(Using); using != nil {
+		for _, column := range using.Children {
+			mark(column.Value)
+		}
+	}
+	if strings.HasPrefix(join.Value, "NATURAL") {
+		for _, s := range left {
+			for i := range s.Len() {
+				mark(s.ColumnName(i))
+			}
+		}
+	}
 }
 
 // source finds a source by the name that qualifies its columns.

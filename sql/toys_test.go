@@ -77,8 +77,8 @@ func rawConn(t testing.TB, db *sql.DB, f func(*sqlite3.SQLiteConn)) {
 // schemaOf reads a database's tables by PRAGMA.
 func schemaOf(t testing.TB, db *sql.DB) *Schema {
 	t.Helper()
-	rows, err := db.Query(`SELECT m.name, c.name, c.type, c.pk > 0 FROM sqlite_schema AS m, pragma_table_xinfo(m.name) AS c
-		WHERE m.type IN ('table', 'view') AND c.hidden != 1 ORDER BY m.rowid, c.cid`)
+	rows, err := db.Query(`SELECT l.name, l.wr OR l.type = 'view', c.name, c.type, c.pk > 0 FROM pragma_table_list AS l, pragma_table_info(l.name) AS c
+		WHERE l.schema = 'main' ORDER BY l.name, c.cid`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,12 +86,13 @@ func schemaOf(t testing.TB, db *sql.DB) *Schema {
 	s := &Schema{}
 	for rows.Next() {
 		var table string
+		var noRowID bool
 		var c SchemaColumn
-		if err := rows.Scan(&table, &c.Name, &c.Type, &c.PrimaryKey); err != nil {
+		if err := rows.Scan(&table, &noRowID, &c.Name, &c.Type, &c.PrimaryKey); err != nil {
 			t.Fatal(err)
 		}
 		if n := len(s.Tables); n == 0 || s.Tables[n-1].Name != table {
-			s.Tables = append(s.Tables, SchemaTable{Name: table})
+			s.Tables = append(s.Tables, SchemaTable{Name: table, NoRowID: noRowID})
 		}
 		last := &s.Tables[len(s.Tables)-1]
 		last.Columns = append(last.Columns, c)
