@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"caper/data"
+	"caper/sqlexec"
 )
 
 // Output is a tuple file that a stopped run can be resumed into.
@@ -28,6 +29,8 @@ type Output struct {
 	// Settings are what the tuples depend on besides the options, the benchmark's
 	// limits and the rollouts. An unfinished run with others is not resumed.
 	Settings map[string]string
+	// Results keeps the results of queries from run to run; nil keeps none.
+	Results *sqlexec.DiskCache
 	// Progress is told the counts so far behind every rollout; it may be nil.
 	Progress func(*Summary)
 }
@@ -45,6 +48,7 @@ func Write(ctx context.Context, bench *data.Benchmark, rollouts iter.Seq2[data.R
 	if err != nil {
 		return Summary{}, err
 	}
+	r.cache.Disk = out.Results
 	w.state = state{Settings: settings(bench, o, out.Settings), Summary: &r.summary}
 	if err := w.open(r); err != nil {
 		return Summary{}, err

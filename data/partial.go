@@ -100,6 +100,7 @@ func (p *Partial) restore(state any) error {
 		p.bytes, p.kept = j.Bytes, true
 	} else {
 		p.forget = Temporary(p.f.Name())
+		os.Remove(p.journal()) // of other lines than those that come now
 	}
 	if err := p.f.Truncate(p.bytes); err != nil {
 		return err

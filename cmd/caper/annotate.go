@@ -4,19 +4,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"hash/fnv"
 	"iter"
 	"log/slog"
-	"maps"
-	"math"
 	"os"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"caper/annotate"
 	"caper/data"
+	"caper/report"
+	"caper/sqlexec"
 )
 
 type annotateCommand struct {
@@ -32,19 +28,28 @@ type annotateCommand struct {
 	DependencyEdges  bool   `help:"Carry penalties over dependencies between clauses too."`
 	Seed             uint64 `help:"Keys the draw of mutants, together with each rollout's content." default:"1"`
 	Shard            string `help:"i/n: only the rollouts of questions in shard i, counted from 0, of n." placeholder:"i/n"`
-	JSON             bool   `help:"Print the summary as JSON on stdout."`
+
+	Resume    bool   `help:"Go on where a stopped run to the same file left off."`
+	Cache     string `help:"Folder that keeps the results of queries for later runs, and for other processes." placeholder:"DIR" type:"path"`
+	CacheSize size   `help:"Most bytes in that folder: a number, or with KiB, MiB, GiB." default:"1GiB"`
+	Summary   string `help:"Write the summary to a file as JSON." placeholder:"FILE" type:"path"`
+	JSON      bool   `help:"Print the summary as JSON on stdout."`
 }
 
 func (c *annotateCommand) Help() string {
 	return `Example:
   caper annotate --bench spider --split dev --rollouts predictions.jsonl --out tuples.jsonl
+  caper annotate ... --shard 2/8 --resume --cache /tmp/results --out part-2.parquet
 
-The tuple file loads in TRL's reward trainer as it is (prompt, chosen, rejected, margin).`
+A name that ends in .parquet is written as Parquet, any other as JSON Lines. The tuple file loads in TRL's reward trainer as it is (prompt, chosen, rejected, margin).`
 }
 
 // Validate checks the flags.
 func (c *annotateCommand) Validate() error {
-	_, _, err := parseShard(c.Shard)
+	_, err := annotate.ParseShard(c.Shard)
+	if err != nil {
+		err = fmt.Errorf("--%w", err)
+	}
 	return cmp.Or(c.benchFlags.check(), checkNumber("--inject", c.Inject, 0, 1000), err)
 }
 
@@ -58,19 +63,32 @@ func (c *annotateCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	summary, err := annotateTo(ctx, bench, c.ofShard(rollouts), c.options(), c.Split, c.Out)
+	out := annotate.Output{Path: c.Out, Resume: c.Resume}
+	if c.Cache != "" {
+		if out.Results, err = sqlexec.OpenDiskCache(c.Cache, int64(c.CacheSize)); err != nil {
+			return err
+		}
+		defer out.Results.Close()
+	}
+	shard, _ := annotate.ParseShard(c.Shard) // checked by Validate
+	summary, err := annotateTo(ctx, bench, shard.Of(rollouts), c.options(), c.Split, out)
 	if err != nil {
 		return err
 	}
+	return c.tell(summary)
+}
+
+// tell writes the summary to wherever it is wanted.
+func (c *annotateCommand) tell(s annotate.Summary) error {
+	if c.Summary != "" {
+		if err := writeJSON(c.Summary, s); err != nil {
+			return err
+		}
+	}
 	if c.JSON {
-		return printJSON(summary)
+		return printJSON(s)
 	}
-	fmt.Fprintf(os.Stderr, "%s (%d correct, %d failing): %s from %d mutated and %d repaired queries in %s\n",
-		counted(summary.Rollouts, "rollout"), summary.Correct, summary.Failing,
-		counted(summary.Tuples, "tuple"), summary.Injected, summary.Repaired, c.Out)
-	for _, reason := range slices.Sorted(maps.Keys(summary.Reasons)) {
-		fmt.Fprintf(os.Stderr, "  %-14s %d\n", reason, summary.Reasons[reason])
-	}
+	report.WriteSummary(os.Stderr, s) // the tuples are there, whether or not somebody reads it
 	return nil
 }
 
@@ -88,59 +106,29 @@ func (c *annotateCommand) options() annotate.Options {
 	return o
 }
 
-// annotateTo annotates rollouts into a tuple file, whole or not at all, with a log
-// line every few seconds.
-func annotateTo(ctx context.Context, bench *data.Benchmark, rollouts iter.Seq2[data.Rollout, error], o annotate.Options, split, out string) (annotate.Summary, error) {
+// annotateTo annotates rollouts into a tuple file, with a log line every few
+// seconds.
+func annotateTo(ctx context.Context, bench *data.Benchmark, rollouts iter.Seq2[data.Rollout, error], o annotate.Options, split string,
+	out annotate.Output) (annotate.Summary, error) {
 	o.Split = func(string) string { return split }
-	w, err := data.Create(out)
-	if err != nil {
-		return annotate.Summary{}, err
-	}
-	defer w.Discard()
+	out.Settings = map[string]string{"split": split}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	tuples, last := 0, time.Now()
-	summary, err := annotate.Run(ctx, bench, rollouts, o, func(t data.Tuple) error {
-		if tuples++; time.Since(last) > 5*time.Second {
+	began, last, before := time.Now(), time.Now(), -1
+	out.Progress = func(s *annotate.Summary) {
+		if before < 0 {
+			before = s.Rollouts - 1 // done by the run that this one goes on with
+		}
+		if time.Since(last) > 5*time.Second {
 			last = time.Now()
-			log.Info("annotating", "tuples", tuples, "question", t.QuestionID)
-		}
-		return w.WriteLine(t)
-	})
-	if err != nil {
-		return summary, err
-	}
-	return summary, w.Commit()
-}
-
-// ofShard keeps the rollouts of the questions in the shard.
-func (c *annotateCommand) ofShard(rollouts iter.Seq2[data.Rollout, error]) iter.Seq2[data.Rollout, error] {
-	shard, shards, _ := parseShard(c.Shard) // checked by Validate
-	return func(yield func(data.Rollout, error) bool) {
-		for r, err := range rollouts {
-			if (err != nil || shardOf(r, shards) == shard) && !yield(r, err) {
-				return
-			}
+			log.Info("annotating", "rollouts", s.Rollouts, "tuples", s.Tuples,
+				"rollouts_per_second", int(float64(s.Rollouts-before)/time.Since(began).Seconds()))
 		}
 	}
-}
-
-// shardOf spreads questions over shards by their content, so that what a shard
-// holds does not depend on the order of the file.
-func shardOf(r data.Rollout, shards int) int {
-	h := fnv.New32a()
-	fmt.Fprintf(h, "%s\x00%s\x00%s", r.Dataset, r.DBID, r.QuestionID)
-	return int(h.Sum32() % uint32(shards))
-}
-
-func parseShard(text string) (shard, shards int, err error) {
-	if text == "" {
-		return 0, 1, nil
+	summary, err := annotate.Write(ctx, bench, rollouts, o, out)
+	if out.Results != nil {
+		if kept := out.Results.Stats(); kept.Err != nil {
+			log.Warn("results are no longer kept", "reason", kept.Err)
+		}
 	}
-	i, n, _ := strings.Cut(text, "/")
-	shard, err = strconv.Atoi(i)
-	shards, errN := strconv.Atoi(n)
-	if err != nil || errN != nil || shard < 0 || shard >= shards || shards > math.MaxInt32 {
-		return 0, 0, fmt.Errorf("--shard %s: want i/n with 0 <= i < n", text)
-	}
-	return shard, shards, nil
+	return summary, err
 }

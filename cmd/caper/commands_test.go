@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ func TestAnnotate(t *testing.T) {
 		return readFile(t, out), r
 	}
 	one, r := annotate("one", "--rollouts", w.rollouts, "--workers", "1")
-	if !strings.Contains(r.stderr, "60 rollouts") || r.stdout != "" {
+	if !regexp.MustCompile(`rollouts +60\n`).MatchString(r.stderr) || r.stdout != "" {
 		t.Errorf("%+v", r)
 	}
 	if three, _ := annotate("three", "--rollouts", w.rollouts, "--workers", "3"); three != one {
@@ -233,7 +234,7 @@ func TestTrainedModelServesTheOtherCommands(t *testing.T) {
 	if text := readFile(t, page); !strings.Contains(text, "</html>") {
 		t.Errorf("report of %d bytes", len(text))
 	}
-	if r := must(t, "inspect", w.tuples); !strings.Contains(r.stdout, "by clause:") || !strings.Contains(r.stdout, "mean margin") {
+	if r := must(t, "inspect", w.tuples); !strings.Contains(r.stdout, "By clause") || !strings.Contains(r.stdout, "Margins") {
 		t.Error(r.stdout)
 	}
 	for _, path := range []string{w.model(), filepath.Join(w.model(), "model.safetensors"), filepath.Join(w.run, "checkpoints", "step-4")} {

@@ -155,7 +155,7 @@ func (d *demo) annotate(ctx context.Context, split string, propagation bool) err
 	o := annotate.DefaultOptions()
 	o.Propagation, o.Seed = propagation, d.seed
 	rollouts := readRollouts([]string{sample.RolloutPath(d.path("bench"), split)}, d.bench, split, nil)
-	summary, err := annotateTo(ctx, d.bench, rollouts, o, split, out)
+	summary, err := annotateTo(ctx, d.bench, rollouts, o, split, annotate.Output{Path: out})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -21,6 +24,21 @@ func (f *files) Decode(ctx *kong.DecodeContext) error {
 	for ctx.Scan.Peek().IsValue() {
 		*f = append(*f, kong.ExpandPath(ctx.Scan.Pop().String()))
 	}
+	return nil
+}
+
+// size is a flag of a number of bytes, as in 500MiB.
+type size int64
+
+// UnmarshalText reads a number with or without a unit. Kong calls it.
+func (s *size) UnmarshalText(text []byte) error {
+	digits := strings.TrimRight(string(text), "KMGiBb")
+	unit, ok := map[string]int64{"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}[strings.ToLower(string(text[len(digits):]))]
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || !ok || n <= 0 || n > math.MaxInt64/unit {
+		return fmt.Errorf("%s: want bytes, such as 500000000, 500MiB or 2GiB", text)
+	}
+	*s = size(n * unit)
 	return nil
 }
 

@@ -1,29 +1,27 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"text/tabwriter"
 
-	"caper/data"
 	"caper/model/safetensors"
 )
 
 type inspectCommand struct {
 	Path     string `arg:"" help:"Tuple file, safetensors file, or model folder." type:"path"`
-	Examples int    `help:"Tuples to show." default:"3"`
+	Examples int    `help:"Tuples to show, drawn from all." default:"3"`
+	Clause   string `help:"Only tuples of this kind of clause, such as WHERE." placeholder:"KIND"`
+	Operator string `help:"Only tuples of this operator, such as where.comparison, or of all that begin so (where)." placeholder:"NAME"`
+	JSON     bool   `help:"Print the statistics of tuples as JSON on stdout."`
 }
 
 func (c *inspectCommand) Help() string {
 	return `Example:
-  caper inspect tuples.jsonl
+  caper inspect tuples.parquet --operator where --examples 10
   caper inspect runs/tiny/model`
 }
 
@@ -55,7 +53,7 @@ func (c *inspectCommand) Run(ctx context.Context) error {
 		defer file.Close()
 		return listTensors(file)
 	}
-	return inspectTuples(ctx, os.Stdout, c.Path, c.Examples)
+	return c.tuples(ctx)
 }
 
 // tensors is a safetensors file or a folder of them.
@@ -77,53 +75,4 @@ func listTensors(from tensors) error {
 	}
 	fmt.Fprintf(w, "%s\t\t%s\n", counted(len(from.Names()), "tensor"), counted(elements, "element"))
 	return w.Flush()
-}
-
-// inspectTuples counts the tuples of a file by source, clause and operator, and
-// shows the first few.
-func inspectTuples(ctx context.Context, to io.Writer, path string, examples int) error {
-	out := bufio.NewWriter(to)
-	counts := map[string]map[string]int{"source": {}, "clause": {}, "operator": {}, "root kind": {}}
-	total, margins := 0, 0.0
-	for t, err := range data.ReadTuples(path) {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil && total == 0 {
-			return fmt.Errorf("not a tuple file, safetensors file or model folder: %w", err)
-		} else if err != nil {
-			return err
-		}
-		counts["source"][t.Source]++
-		counts["clause"][t.Clause]++
-		counts["operator"][t.Operator]++
-		counts["root kind"][t.Root.Kind]++
-		margins += t.Margin
-		if total++; total <= examples {
-			showTuple(out, t)
-		}
-	}
-	if total == 0 {
-		return fmt.Errorf("%s: no tuples: see what caper annotate said of its rollouts", path)
-	}
-	fmt.Fprintf(out, "%s, mean margin %.3f\n", counted(total, "tuple"), margins/float64(total))
-	for _, name := range []string{"source", "clause", "operator", "root kind"} {
-		of := counts[name]
-		byCount := slices.SortedFunc(maps.Keys(of), func(a, b string) int { return of[b] - of[a] })
-		fmt.Fprintf(out, "by %s:\n", name)
-		for _, value := range byCount {
-			fmt.Fprintf(out, "  %6d  %s\n", of[value], value)
-		}
-	}
-	return out.Flush()
-}
-
-func showTuple(out io.Writer, t data.Tuple) {
-	show := func(text string) string {
-		quoted, _ := data.Marshal(text) // a string always marshals
-		return string(quoted)
-	}
-	fmt.Fprintf(out, "%s  %s %s  %s\n  prefix    %s\n  chosen    %s\n  rejected  %s   root %s %s\n  clause %d of %d (%s), margin %.3f, %s\n\n",
-		t.ID, t.DBID, t.QuestionID, show(t.Question), show(t.Prefix), show(t.Chosen), show(t.Rejected),
-		t.Root.Kind, show(t.SQLRejected[t.Root.Start:t.Root.End]), t.ClauseIndex, t.ClauseCount, t.Clause, t.Margin, t.Operator)
 }

@@ -57,6 +57,8 @@ func TestWrongUse(t *testing.T) {
 		{append(annotate, "--workers", "many"), []string{"--workers", "many"}},
 		{append(annotate, "--inject=-1"), []string{"--inject -1", "from 0 to"}},
 		{append(annotate, "--seed", "-1"), []string{"--seed", "-1"}},
+		{append(annotate, "--cache-size", "1e9"), []string{"--cache-size", "1e9", "GiB"}},
+		{append(annotate, "--cache-size", "99999999999GiB"), []string{"--cache-size"}},
 		{append(annotate, "--shard", "1/2abc"), []string{"--shard 1/2abc", "i/n"}},
 		{append(annotate, "--shard=-1/2"), []string{"--shard -1/2", "i/n"}},
 		{append(annotate, "--db", "nope"), []string{"--db nope", "split train", "it has"}},

@@ -3,9 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
+	"caper/data"
 	"caper/model"
 	"caper/train"
 )
@@ -30,8 +32,23 @@ func counted(n int, thing string) string {
 }
 
 // printJSON writes the one JSON document of a command's --json to stdout.
-func printJSON(v any) error {
-	e := json.NewEncoder(os.Stdout)
+func printJSON(v any) error { return encodeJSON(os.Stdout, v) }
+
+// writeJSON writes the same document to a file.
+func writeJSON(path string, v any) error {
+	f, err := data.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Discard()
+	if err := encodeJSON(f, v); err != nil {
+		return err
+	}
+	return f.Commit()
+}
+
+func encodeJSON(to io.Writer, v any) error {
+	e := json.NewEncoder(to)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
