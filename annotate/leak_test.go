@@ -56,7 +56,7 @@ func TestNoStyleLeak(t *testing.T) {
 			same := slices.DeleteFunc(pairs, func(p pairLooks) bool { return !p.sameLength })
 			share, weights := leak(same)
 			t.Logf("same length: %.1f %% of %d pairs; %s", 100*share, len(same), weights)
-			if len(same) < 200 {
+			if len(same) < 150 {
 				t.Errorf("only %d pairs of one length", len(same))
 			}
 			if share > leakBound {

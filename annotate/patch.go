@@ -115,15 +115,15 @@ func nextKept(kept []int, i, total int) int {
 // run takes over the run's gap; a new word takes the place of a noise word
 // (LEFT that of INNER, DESC that of ASC).
 func merge(old []lexeme, kept []int, dressed []lexeme) string {
-	var out []lexeme
+	var out []placed
 	laid := 0 // new tokens laid out or passed
 	var run *lexeme
 	noiseLast := false
-	put := func(l lexeme, isNoise bool) {
+	put := func(l lexeme, from, to int) {
 		if run != nil {
 			l.gap, run = run.gap, nil
 		}
-		out, noiseLast = append(out, l), isNoise
+		out, noiseLast = append(out, placed{l, from, to}), to == noise
 	}
 	insert := func(until int) {
 		for ; laid < until; laid++ {
@@ -131,7 +131,7 @@ func merge(old []lexeme, kept []int, dressed []lexeme) string {
 				out[len(out)-1].text, noiseLast = dressed[laid].text, false
 				continue
 			}
-			put(dressed[laid], false)
+			put(dressed[laid], -1, laid)
 		}
 	}
 	for i, l := range old {
@@ -144,7 +144,7 @@ func merge(old []lexeme, kept []int, dressed []lexeme) string {
 			if run != nil { // it follows what takes the run's place
 				insert(nextKept(kept, i, len(dressed)))
 			}
-			put(l, true)
+			put(l, i, noise)
 		default:
 			if laid < k && run == nil { // the first new token stands where l stood
 				run, l.gap = &lexeme{gap: l.gap}, dressed[k].gap
@@ -157,12 +157,38 @@ func merge(old []lexeme, kept []int, dressed []lexeme) string {
 			case run.Kind == token.COMMA || run.Kind == token.RP: // it hung on what stands before it
 				run = nil
 			}
-			put(l, false)
+			put(l, i, k)
 			laid = k + 1
 		}
 	}
 	insert(len(dressed))
-	return join(out)
+	return join(sewn(out, dressed))
+}
+
+// placed is a token of a merged clause: token from of the source, -1 for a new one,
+// and token to of the new print, noise for none.
+type placed struct {
+	lexeme
+	from, to int
+}
+
+// sewn sets the gaps at dots, signs and commas and inside new parentheses as the new
+// print has them, except between neighbours in the source.
+func sewn(list []placed, dressed []lexeme) []lexeme {
+	out := make([]lexeme, len(list))
+	for i, y := range list {
+		out[i] = y.lexeme
+		if i == 0 || y.to < 0 || list[i-1].to != y.to-1 || y.from >= 0 && list[i-1].from == y.from-1 {
+			continue
+		}
+		x := list[i-1]
+		isTight := func(k token.Kind) bool { return k == token.DOT || isSign(k) || isComma(k) }
+		isNew := (x.Kind == token.LP || y.Kind == token.LP) && x.from < 0 || y.Kind == token.RP && y.from < 0
+		if isTight(x.Kind) || isTight(y.Kind) || isNew {
+			out[i].gap = dressed[y.to].gap
+		}
+	}
+	return out
 }
 
 // join writes tokens with their gaps; words that would run together get a space.

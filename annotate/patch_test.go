@@ -24,6 +24,8 @@ func TestPatchKeepsStyle(t *testing.T) {
 		{"SELECT a FROM t ORDER BY a ASC", "SELECT a FROM t ORDER BY b", "SELECT a FROM t ORDER BY b ASC"},
 		{"SELECT a FROM t WHERE (b = 1) AND (c = 2)", "SELECT a FROM t WHERE c = 2", "SELECT a FROM t WHERE (c = 2)"},
 		{"SELECT a FROM t WHERE (b = 1) AND (c = 2)", "SELECT a FROM t WHERE b = 1 AND c > 2", "SELECT a FROM t WHERE (b = 1) AND (c > 2)"},
+		{"SELECT a, b FROM t", "SELECT max(b) FROM t", "SELECT MAX(b) FROM t"},
+		{"SELECT a FROM t JOIN u ON t.x = u.x", "SELECT a FROM w JOIN t ON w.y = t.z", "SELECT a FROM w JOIN t ON w.y = t.z"},
 		{`SELECT a FROM t WHERE b = "x"`, "SELECT a FROM t WHERE b = 'y z'", `SELECT a FROM t WHERE b = "y z"`},
 		{"SELECT a\nFROM t\nWHERE b = 1\n  AND c = 2", "SELECT a FROM t WHERE b = 1", "SELECT a\nFROM t\nWHERE b = 1"},
 		{"SELECT a, b\nFROM t", "SELECT a FROM t", "SELECT a\nFROM t"},
