@@ -47,12 +47,11 @@ func (w *witness) condition(n *sql.Node, holds bool, view sources) {
 			w.restrict(operator, w.term(n.Children[0], view), w.term(n.Children[1], view))
 		}
 	case sql.Between:
-		value := w.term(n.Children[0], view)
 		if (n.Value == "BETWEEN") == holds {
-			w.restrict(">=", value, w.term(n.Children[1], view))
-			w.restrict("<=", value, w.term(n.Children[2], view))
+			w.compare(">=", n.Children[0], n.Children[1], view)
+			w.compare("<=", n.Children[0], n.Children[2], view)
 		} else {
-			w.restrict("<", value, w.term(n.Children[1], view))
+			w.compare("<", n.Children[0], n.Children[1], view)
 		}
 	case sql.In:
 		w.in(n, (n.Value == "IN") == holds, view)
@@ -69,6 +68,12 @@ func (w *witness) condition(n *sql.Node, holds bool, view sources) {
 var opposite = map[string]string{"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 func (w *witness) compare(operator string, left, right *sql.Node, view sources) {
+	if p := w.query.partOf(left); p != nil {
+		if a, b := w.term(p.argument, view), w.term(right, view); a != nil && b != nil {
+			w.restrictions = append(w.restrictions, restriction{operator, a, b, p})
+		}
+		return
+	}
 	a, b := w.term(left, view), w.term(right, view)
 	if operator == "=" {
 		unify(a, b)

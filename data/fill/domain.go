@@ -62,31 +62,47 @@ func (d *domain) add(value any) {
 }
 
 // learn takes the values around a literal that satisfy the comparison n, and
-// some that do not.
-func (d *domain) learn(n *sql.Node, value any) {
+// some that do not. The literal may be compared with a part of the value only.
+func (d *domain) learn(n *sql.Node, value any, p *part) {
+	var values []any
+	pattern, isText := value.(string)
 	switch {
-	case n.Kind == sql.Like:
-		if pattern, ok := value.(string); ok && len(pattern) <= maxPattern {
-			for _, filler := range []string{"", "Old ", "Grand "} {
-				d.add(instance(pattern, filler))
-			}
-		}
+	case n.Kind == sql.Like && isText && len(pattern) <= maxPattern:
+		values = instances(pattern)
 	case n.Kind == sql.Compare && strings.ContainsAny(n.Value, "<>"), n.Kind == sql.Between:
-		d.add(before(value))
-		d.add(value)
-		d.add(after(value))
-	default:
-		d.add(value)
+		values = []any{before(value), value, after(value)}
+	case n.Kind != sql.Like:
+		values = []any{value}
+	}
+	for _, v := range values {
+		if p != nil {
+			v = p.whole(v)
+		}
+		d.add(v)
 	}
 }
 
-// instance is a text that the LIKE pattern matches.
-func instance(pattern, filler string) string {
+// instances are texts that a LIKE pattern matches: nothing in place of %, or a word
+// before and behind.
+func instances(pattern string) []any {
 	text := strings.ReplaceAll(pattern, "_", "a")
-	if strings.HasSuffix(text, "%") && !strings.HasPrefix(text, "%") {
-		filler = " " + strings.TrimSpace(filler)
+	core := strings.ReplaceAll(text, "%", "")
+	values := []any{core}
+	before, after := "", ""
+	if strings.HasPrefix(text, "%") {
+		before = "Old "
 	}
-	return strings.TrimSpace(strings.ReplaceAll(text, "%", filler))
+	if strings.HasSuffix(text, "%") {
+		if after = " House"; len(core) < 3 {
+			after = "ona" // M% begins a word
+		}
+	}
+	for _, v := range []string{before + core, core + after} {
+		if v != core {
+			values = append(values, v)
+		}
+	}
+	return values
 }
 
 // prepare chooses the generator from the literals, the declared types and the

@@ -49,7 +49,7 @@ func (q *query) observeComparison(n *sql.Node) {
 				q.unite(side, other)
 			default:
 				if value, ok := q.literal(other); ok {
-					column.domain.root().learn(n, value)
+					column.domain.root().learn(n, value, q.partOf(side))
 				}
 			}
 		}
@@ -69,7 +69,7 @@ func (q *query) observeIn(n *sql.Node) {
 	case sql.List:
 		for _, item := range right.Children {
 			if value, ok := q.literal(item); ok && column != nil {
-				column.domain.root().learn(n, value)
+				column.domain.root().learn(n, value, q.partOf(left))
 			}
 		}
 	case sql.Subquery:
@@ -79,7 +79,7 @@ func (q *query) observeIn(n *sql.Node) {
 		}
 		q.unite(left, exprs[0])
 		if c := q.column(exprs[0]); c != nil && n.Value == "NOT IN" {
-			c.compared = true
+			c.noNull = true
 		}
 		if value, ok := q.literal(left); ok {
 			q.learnOutput(n, value, right)
@@ -91,7 +91,7 @@ func (q *query) observeIn(n *sql.Node) {
 func (q *query) learnOutput(n *sql.Node, value any, subquery *sql.Node) {
 	if exprs := outputs(subquery.Children[0]); len(exprs) == 1 {
 		if c := q.column(exprs[0]); c != nil {
-			c.domain.root().learn(n, value)
+			c.domain.root().learn(n, value, nil)
 		}
 	}
 }

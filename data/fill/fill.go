@@ -122,7 +122,9 @@ func (d *database) learn(queries []*query, schema *sql.Schema, r *rand.Rand, row
 	for _, t := range d.tables {
 		for _, ref := range t.refs {
 			for i, c := range ref.columns {
-				unite(ref.parent.columns[ref.target[i]], t.columns[c])
+				target := ref.parent.columns[ref.target[i]]
+				target.noNull = true
+				unite(target, t.columns[c])
 			}
 		}
 		for _, check := range t.checks {

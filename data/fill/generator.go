@@ -34,6 +34,9 @@ func generatorOf(d *domain, rows int) (g generator, spread int) {
 			numbers = append(numbers, float(v))
 		}
 	}
+	if numeric && len(numbers) > 0 {
+		texts = nil // a number column, and a slip of some query
+	}
 	switch layout := layoutOf(texts); {
 	case layout != "":
 		return dates(layout, texts), manyValues
@@ -134,44 +137,60 @@ func from(list []string) generator {
 	return func(r *rand.Rand) any { return pick(r, list) }
 }
 
-func number2(format string, low, high int) generator {
+// formatted draws numbers from low to high as texts.
+func formatted(format string, low, high int) generator {
 	return func(r *rand.Rand) any { return fmt.Sprintf(format, low+r.IntN(high-low+1)) }
 }
 
+// letters draws n capital letters.
+func letters(r *rand.Rand, n int) string {
+	text := make([]byte, n)
+	for i := range text {
+		text[i] = byte('A' + r.IntN(26))
+	}
+	return string(text)
+}
+
+func phrase(r *rand.Rand) any { return pick(r, adjectives) + " " + pick(r, nouns) }
+
+func fullName(r *rand.Rand) any { return pick(r, firstNames) + " " + pick(r, lastNames) }
+
 var textSuggestions = []suggestion{
+	suggest("detail|description|comment|note|title", manyValues, phrase),
 	suggest("datetime|timestamp", manyValues, dates(time.DateTime, nil)),
-	suggest("date|dob|birthday|day of|since|founded|opened|from|to|when", manyValues, dates(time.DateOnly, nil)),
+	suggest("date|dob|birthday|birth day|day of|since|founded|opened|from |to |when", manyValues, dates(time.DateOnly, nil)),
 	suggest("time|duration", manyValues, dates("15:04:05", nil)),
-	suggest("year|season|founded", 12, number2("%d", 1998, 2018)),
+	suggest("year|season", 12, formatted("%d", 1998, 2018)),
 	suggest("month", 12, from(months)),
 	suggest("weekday|day", 7, from(weekdays)),
+	suggest("status|result|outcome|condition", fewValues-1, from(statuses)),
+	suggest("type|category|class|kind|level|genre|rank|grade|position|role|party|group|style|method|size", fewValues, from(categories)),
+	suggest("phone|telephone|fax|cell|mobile", manyValues, formatted("555-%04d", 0, 9999)),
+	suggest("zip|post", manyValues, formatted("%05d", 10000, 99999)),
+	suggest("extension|room |office ", manyValues, formatted("%d", 100, 499)),
+	suggest("code |id |number |num |no |key |isbn|issn", manyValues, func(r *rand.Rand) any {
+		return fmt.Sprintf("%s%03d", letters(r, 2), r.IntN(1000))
+	}),
+	suggest("initial|middle", manyValues, func(r *rand.Rand) any { return letters(r, 1) }),
 	suggest("first name|fname|forename|given", manyValues, from(firstNames)),
 	suggest("last name|lname|surname|family name", manyValues, from(lastNames)),
 	suggest("gender|sex", 2, from([]string{"F", "M"})),
 	suggest("e?mail", manyValues, func(r *rand.Rand) any {
 		return strings.ToLower(pick(r, firstNames)) + "@" + strings.ToLower(pick(r, nouns)) + ".org"
 	}),
-	suggest("phone|fax|cell|mobile", manyValues, number2("555-%04d", 0, 9999)),
-	suggest("zip|post", manyValues, number2("%05d", 10000, 99999)),
 	suggest("address|street|line", manyValues, func(r *rand.Rand) any {
 		return fmt.Sprintf("%d %s Street", 1+r.IntN(99), pick(r, streets))
 	}),
 	suggest("url|web|link|homepage", manyValues, func(r *rand.Rand) any {
-		return "www." + strings.ToLower(pick(r, nouns)) + fmt.Sprint(r.IntN(100)) + ".org"
+		return fmt.Sprintf("www.%s%d.org", strings.ToLower(pick(r, nouns)), r.IntN(100))
 	}),
 	suggest("city|town|hometown|location|place|venue|district|county|birthplace|origin", 14, from(cities)),
-	suggest("country|nation|nationality|state|region|continent", 10, from(countries)),
+	suggest("country|nation|state |region|continent", 10, from(countries)),
 	suggest("language", fewValues, from(languages)),
 	suggest("colou?r", fewValues, from(colors)),
-	suggest("status|result|outcome|condition", fewValues-1, from(statuses)),
 	suggest("major|subject|department|dept|course|field|speciali", fewValues, from(subjects)),
-	suggest("type|category|class|kind|level|genre|rank|grade|position|role|party|group|style|method|size", fewValues, from(categories)),
-	suggest("yn|is|has|can|flag", 2, from([]string{"Y", "N"})),
-	suggest("code|id|number|num|no|key|isbn|issn", manyValues, func(r *rand.Rand) any {
-		return fmt.Sprintf("%c%c%03d", 'A'+r.IntN(26), 'A'+r.IntN(26), r.IntN(1000))
-	}),
-	suggest("customer|student|player|driver|author|artist|director|manager|owner|person|member|staff|employee|coach|leader|president|winner|host", manyValues,
-		func(r *rand.Rand) any { return pick(r, firstNames) + " " + pick(r, lastNames) }),
+	suggest("yn|is |has |can |flag", 2, from([]string{"Y", "N"})),
+	suggest("customer|student|player|driver|author|artist|director|manager|owner|person|member|staff|employee|coach|leader|president|winner|host", manyValues, fullName),
 }
 
 // textGenerator follows the columns' names.
@@ -181,7 +200,7 @@ func textGenerator(name string) (generator, int) {
 			return s.draw, s.spread
 		}
 	}
-	return func(r *rand.Rand) any { return pick(r, adjectives) + " " + pick(r, nouns) }, manyValues
+	return phrase, manyValues
 }
 
 // ranges of numbers by name, where no literal says more.

@@ -90,7 +90,7 @@ func agreeing(parents [][]any, ref reference, row []any, set []bool) (fit [][]an
 }
 
 func (t *table) mayBeNull(columns []int) bool {
-	return !slices.ContainsFunc(columns, func(c int) bool { return t.columns[c].required || t.columns[c].compared })
+	return !slices.ContainsFunc(columns, func(c int) bool { return t.columns[c].required || t.columns[c].noNull })
 }
 
 // complete draws the cells that are not set.

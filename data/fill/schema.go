@@ -39,9 +39,10 @@ type column struct {
 	computed bool
 	// unique says that the column alone is a key.
 	unique bool
-	// compared says that a query looks for what is not in this column: one NULL
-	// there and `x NOT IN (...)` holds for no x.
-	compared bool
+	// noNull keeps NULL out where it is allowed but would spoil things: others refer
+	// to the column, or a query looks for what is not in it, and with one NULL there
+	// `x NOT IN (...)` holds for no x.
+	noNull bool
 	domain   *domain
 }
 

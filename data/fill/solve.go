@@ -1,6 +1,10 @@
 package fill
 
-import "slices"
+import (
+	"slices"
+
+	"caper/sql"
+)
 
 // solve gives every unknown a value such that all restrictions hold, and reports
 // whether that was possible.
@@ -21,11 +25,16 @@ func (w *witness) solve() bool {
 }
 
 // addReferred drafts the rows that drafts refer to by cells that the query speaks
-// of. Cells that it does not speak of refer to any row.
+// of, or that no two rows share. Other cells refer to any row.
 func (w *witness) addReferred() {
 	for i := 0; i < len(w.drafts) && len(w.drafts) < maxDrafts; i++ {
 		d := w.drafts[i]
 		for _, ref := range d.table.refs {
+			for _, c := range ref.columns {
+				if d.table.columns[c].unique {
+					w.cell(d, c)
+				}
+			}
 			if slices.ContainsFunc(ref.columns, func(c int) bool { return d.cells[c] == nil }) || w.drafted(d, ref) {
 				continue
 			}
@@ -124,9 +133,12 @@ func (w *witness) candidates(u *unknown) (values []any) {
 	}
 	for _, r := range w.restrictions {
 		left, right := r.left.root(), r.right.root()
-		if left == u && right.known {
+		switch {
+		case left == u && r.part != nil:
+			values = append(values, domain.literals...)
+		case left == u && right.known:
 			values = append(values, suggestions(r.operator, right.value)...)
-		} else if right == u && left.known {
+		case right == u && left.known && r.part == nil:
 			values = append(values, suggestions(mirrored[r.operator], left.value)...)
 		}
 	}
@@ -159,7 +171,7 @@ func suggestions(operator string, bound any) []any {
 		return []any{after(bound)}
 	case "LIKE":
 		if pattern, ok := bound.(string); ok {
-			return []any{instance(pattern, ""), instance(pattern, "Old "), instance(pattern, "x")}
+			return instances(pattern)
 		}
 	}
 	return nil
@@ -174,10 +186,15 @@ func (w *witness) holds() bool {
 			continue
 		}
 		a, b := left.value, right.value
+		if r.part != nil {
+			a = r.part.of(a)
+		}
 		if a == nil || b == nil {
 			return false
 		}
-		if len(left.columns) > 0 {
+		if r.part != nil {
+			b = coerce(b, sql.AffinityText)
+		} else if len(left.columns) > 0 {
 			b = coerce(b, left.columns[0].affinity)
 		} else if len(right.columns) > 0 {
 			a = coerce(a, right.columns[0].affinity)
@@ -192,6 +209,8 @@ func (w *witness) holds() bool {
 func satisfied(operator string, a, b any) bool {
 	c := order(a, b)
 	switch operator {
+	case "=":
+		return c == 0
 	case "!=":
 		return c != 0
 	case "<":
@@ -203,8 +222,8 @@ func satisfied(operator string, a, b any) bool {
 	case ">=":
 		return c >= 0
 	}
-	text, _ := coerce(a, "TEXT").(string)
-	pattern, _ := coerce(b, "TEXT").(string)
+	text, _ := coerce(a, sql.AffinityText).(string)
+	pattern, _ := coerce(b, sql.AffinityText).(string)
 	return len(pattern) <= maxPattern && like(pattern, text) == (operator == "LIKE")
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -22,7 +23,10 @@ func coerce(v any, a sql.Affinity) any {
 			}
 		}
 	case float64:
-		if a == sql.AffinityText {
+		switch isWhole := x == math.Trunc(x) && math.Abs(x) < 1e15; {
+		case a == sql.AffinityText && isWhole:
+			return strconv.FormatFloat(x, 'f', 1, 64)
+		case a == sql.AffinityText:
 			return strconv.FormatFloat(x, 'g', -1, 64)
 		}
 		if i := int64(x); (a == sql.AffinityInteger || a == sql.AffinityNumeric) && float64(i) == x {

@@ -53,6 +53,7 @@ type unknown struct {
 type restriction struct {
 	operator    string
 	left, right *unknown
+	part        *part // of left, that is compared; nil for all of it
 }
 
 // sources maps the sources in view of a block to where their columns are.
@@ -210,7 +211,23 @@ func (w *witness) selectOnce(b *sql.Node, outer sources) sources {
 	if where := b.Child(sql.Where); where != nil {
 		w.condition(where.Children[0], true, view)
 	}
+	w.counted(b.Child(sql.Projection), view)
 	return view
+}
+
+// counted lets one of the conditions hold under which a projection counts or adds
+// rows up, as in sum(CASE WHEN age > 30 THEN 1 ELSE 0 END).
+func (w *witness) counted(projection *sql.Node, view sources) {
+	var conditions []*sql.Node
+	sql.Walk(projection, func(n *sql.Node) bool {
+		if n.Kind == sql.When && n.Parent.Children[0].Kind == sql.When || n.Kind == sql.Function && n.Value == "iif" {
+			conditions = append(conditions, n.Children[0])
+		}
+		return !n.IsBlock()
+	})
+	if len(conditions) > 0 {
+		w.condition(pick(w.r, conditions), true, view)
+	}
 }
 
 // joins takes the conditions of joins; blocks below have their own.
@@ -330,7 +347,7 @@ func (w *witness) member(b *sql.Node, view sources) *unknown {
 
 func (w *witness) restrict(operator string, left, right *unknown) {
 	if left != nil && right != nil {
-		w.restrictions = append(w.restrictions, restriction{operator, left, right})
+		w.restrictions = append(w.restrictions, restriction{operator, left, right, nil})
 	}
 }
 
