@@ -46,21 +46,11 @@ type outcome struct {
 // errLost says that the process ended before it replied.
 var errLost = errors.New("the worker process ended")
 
-// resultPipeBytes is what an unprivileged process may ask for; large results then
-// take fewer switches between the two processes.
-const resultPipeBytes = 1 << 20
+// grace is what a query may take beyond its time limit until its worker is killed.
+// SQLite looks at the clock between instructions, so few come that far.
+const grace = 200 * time.Millisecond
 
 func startWorker() (*worker, error) {
-	w, err := &worker{buf: make([]byte, C.MAX_REQUEST_BYTES)}, error(nil)
-	w.process = &exec.Cmd{
-		Path: "/proc/self/exe", // also when the file was replaced meanwhile
-		Args: []string{"caper-sql-worker"},
-		Env:  []string{"CAPER_SQL_WORKER=1"},
-		SysProcAttr: &syscall.SysProcAttr{
-			Pdeathsig: syscall.SIGKILL,
-			Setpgid:   true, // ctrl-C is for the program, which ends its workers itself
-		},
-	}
 	stdin, requests, err := blockingPipe()
 	if err != nil {
 		return nil, err
@@ -72,13 +62,23 @@ func startWorker() (*worker, error) {
 		return nil, err
 	}
 	defer stdout.Close()
-	w.process.Stdin, w.process.Stdout = stdin, stdout
-	w.requests, w.replies = requests, replies
+	w := &worker{requests: requests, replies: replies, buf: make([]byte, C.MAX_REQUEST_BYTES)}
+	w.watchdog = newWatchdog(w.kill)
+	w.process = &exec.Cmd{
+		Path:   "/proc/self/exe", // also when the file was replaced meanwhile
+		Args:   []string{"caper-sql-worker"},
+		Env:    []string{"CAPER_SQL_WORKER=1"},
+		Stdin:  stdin,
+		Stdout: stdout,
+		SysProcAttr: &syscall.SysProcAttr{
+			Pdeathsig: syscall.SIGKILL,
+			Setpgid:   true, // ctrl-C is for the program, which ends its workers itself
+		},
+	}
 	if err := w.process.Start(); err != nil {
 		w.closePipes()
 		return nil, fmt.Errorf("start a worker process: %w", err)
 	}
-	w.watchdog = newWatchdog(w.kill)
 	return w, nil
 }
 
@@ -175,7 +175,3 @@ func (w *worker) request(j job) []byte {
 	text = append(append(text, j.uri...), 0)
 	return append(append(text, j.sql...), 0)
 }
-
-// grace is what a query may take beyond its time limit until its worker is killed.
-// SQLite looks at the clock between instructions, so few come that far.
-const grace = 200 * time.Millisecond
