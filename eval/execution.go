@@ -22,6 +22,9 @@ const (
 	GoldTimeout Verdict = "gold_timeout" // the gold query ran out of time
 )
 
+// ofGold reports that gold is at fault, and the candidate was not judged.
+func (v Verdict) ofGold() bool { return v == GoldFailed || v == GoldTimeout }
+
 // Judged is a candidate with its verdict.
 type Judged struct {
 	data.Rollout
@@ -30,36 +33,71 @@ type Judged struct {
 	Message string
 	// Strict is the verdict under the strict rule, which forgives nothing.
 	Strict Verdict
+	// Quirks are a smallest set of the rule's quirks that gives the verdict, where
+	// it is not the strict one and ExecutionOptions.Explain asks for them.
+	Quirks sqlexec.Quirks
 }
 
 // Line returns the candidate with the verdict among its extra fields, as the
 // verdicts file holds it.
 func (j Judged) Line() data.Rollout {
-	r := j.Rollout
+	r := withFields(j.Rollout, map[string]any{"verdict": j.Verdict, "message": j.Message, "strict_verdict": j.Strict})
+	if len(j.Quirks) > 0 {
+		r = withFields(r, map[string]any{"quirks": explained(j.Quirks)})
+	}
+	return r
+}
+
+// withFields returns a candidate with more extra fields.
+func withFields(r data.Rollout, fields map[string]any) data.Rollout {
 	r.Extra = maps.Clone(r.Extra)
 	if r.Extra == nil {
 		r.Extra = data.Extra{}
 	}
-	for field, value := range map[string]string{
-		"verdict": string(j.Verdict), "message": j.Message, "strict_verdict": string(j.Strict),
-	} {
-		text, _ := data.Marshal(value) // a string always marshals
+	for field, value := range fields {
+		text, err := data.Marshal(value)
+		if err != nil {
+			panic(err) // the fields are texts, finite numbers and structs of them
+		}
 		r.Extra[field] = text
 	}
 	return r
 }
 
-// Databases opens databases by name; data.Benchmark is one.
+// explanation is a quirk in a verdicts file.
+type explanation struct {
+	Quirk  sqlexec.Quirk `json:"quirk"`
+	Reason string        `json:"reason"`
+}
+
+func explained(quirks sqlexec.Quirks) (list []explanation) {
+	for _, q := range quirks {
+		list = append(list, explanation{q, Reason(q)})
+	}
+	return list
+}
+
+// Databases opens databases by name; data.Benchmark is one. Variants returns the
+// database first, then the others that belong to it.
 type Databases interface {
 	Database(dbID string) (*sqlexec.Database, error)
+	Variants(dbID string) ([]*sqlexec.Database, error)
 }
 
 // ExecutionOptions say how Execute judges.
 type ExecutionOptions struct {
-	Rule    sqlexec.Rule
+	Rule    Rule
 	Workers int // at least 1
 	// Cache holds results between queries, nil for a new one.
 	Cache *sqlexec.Cache
+	// Schemas are needed by the rule Spider.
+	Schemas *Schemas
+	// Explain finds the quirks behind verdicts that the strict rule does not share.
+	Explain bool
+	// KeepDistinct leaves DISTINCT in the queries, as the test-suite evaluator does
+	// with --keep_distinct. What it then does not do either is cut the text behind
+	// the first statement.
+	KeepDistinct bool
 }
 
 // cacheBytes is the size of the cache that Execute makes for itself.
@@ -71,103 +109,104 @@ const cacheBytes = 256 << 20
 // a verdict and no error.
 func Execute(ctx context.Context, databases Databases, rollouts iter.Seq2[data.Rollout, error], o ExecutionOptions,
 	emit func(Judged) error) error {
-	j := judge{databases: databases, rule: o.Rule, cache: o.Cache}
-	if j.cache == nil {
-		j.cache = sqlexec.NewCache(cacheBytes)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	pending := j.start(ctx, rollouts, max(o.Workers, 1))
-	for slot := range pending {
-		r := <-slot
-		if r.err == nil {
-			r.err = emit(r.Judged)
-		}
-		if r.err != nil {
-			cancel()
-			for slot := range pending { // leave nothing running behind
-				<-slot
-			}
-			return r.err
-		}
-	}
-	return ctx.Err()
+	return inOrder(ctx, rollouts, o.Workers, newJudge(databases, o).judge, emit)
 }
 
 // judge gives verdicts.
 type judge struct {
 	databases Databases
-	rule      sqlexec.Rule
+	schemas   *Schemas
 	cache     *sqlexec.Cache
+	quirks    sqlexec.Quirks // of the rule
+	explain   bool
 }
 
-// result is a judged candidate, or the error that ends the run.
-type result struct {
-	Judged
-	err error
-}
-
-// start judges in the background. It returns one channel for each candidate, in
-// order, on which the result will be; there are never many more than workers.
-func (j *judge) start(ctx context.Context, rollouts iter.Seq2[data.Rollout, error], workers int) <-chan chan result {
-	pending := make(chan chan result, 4*workers)
-	free := make(chan struct{}, workers)
-	go func() {
-		defer close(pending)
-		for r, err := range rollouts {
-			if ctx.Err() != nil {
-				return
-			}
-			slot := make(chan result, 1)
-			pending <- slot
-			if err != nil {
-				slot <- result{err: err}
-				return
-			}
-			free <- struct{}{}
-			go func() {
-				defer func() { <-free }()
-				judged, err := j.judge(ctx, r)
-				slot <- result{judged, err}
-			}()
-		}
-	}()
-	return pending
+func newJudge(databases Databases, o ExecutionOptions) *judge {
+	j := &judge{databases: databases, schemas: o.Schemas, cache: o.Cache, quirks: o.Rule.Quirks(), explain: o.Explain}
+	if o.KeepDistinct {
+		j.quirks = j.quirks.Without(sqlexec.DistinctStripped).Without(sqlexec.FirstStatement)
+	}
+	if j.cache == nil {
+		j.cache = sqlexec.NewCache(cacheBytes)
+	}
+	return j
 }
 
 // judge judges one candidate. Its error is that of the context, or of a missing or
 // broken database.
-func (j *judge) judge(ctx context.Context, r data.Rollout) (Judged, error) {
-	out := Judged{Rollout: r}
-	db, err := j.databases.Database(r.DBID)
+func (j *judge) judge(ctx context.Context, r data.Rollout) (out Judged, err error) {
+	out = Judged{Rollout: r}
+	variants, err := j.databases.Variants(r.DBID)
 	if err != nil {
 		return out, err
 	}
-	out.Verdict, out.Message, err = j.verdict(ctx, db, j.rule, r)
-	if err != nil {
+	if out.Verdict, out.Message, err = j.verdict(ctx, variants, j.quirks, r); err != nil {
 		return out, err
 	}
 	out.Strict = out.Verdict
-	if j.rule != sqlexec.Strict {
-		out.Strict, _, err = j.verdict(ctx, db, sqlexec.Strict, r)
+	if len(j.quirks) > 0 {
+		if out.Strict, _, err = j.verdict(ctx, variants, nil, r); err != nil {
+			return out, err
+		}
+	}
+	if j.explain && out.Strict != out.Verdict {
+		out.Quirks, err = j.smallest(ctx, variants, out)
 	}
 	return out, err
 }
 
-// verdict judges under one rule.
-func (j *judge) verdict(ctx context.Context, db *sqlexec.Database, rule sqlexec.Rule, r data.Rollout) (Verdict, string, error) {
-	gold, err := j.cache.Query(ctx, db, rule.Rewrite(r.Gold))
-	if err != nil {
-		return failure(err, GoldFailed, GoldTimeout)
+// smallest leaves out one quirk after the other as long as the verdict stays.
+func (j *judge) smallest(ctx context.Context, variants []*sqlexec.Database, out Judged) (sqlexec.Quirks, error) {
+	quirks := j.quirks
+	for _, q := range j.quirks {
+		fewer := quirks.Without(q)
+		v, _, err := j.verdict(ctx, variants, fewer, out.Rollout)
+		if err != nil {
+			return nil, err
+		}
+		if v == out.Verdict {
+			quirks = fewer
+		}
 	}
-	got, err := j.cache.Query(ctx, db, rule.Rewrite(r.SQL))
-	if err != nil {
-		return failure(err, Failed, TimedOut)
+	return quirks, nil
+}
+
+// verdict judges under a set of quirks.
+func (j *judge) verdict(ctx context.Context, variants []*sqlexec.Database, quirks sqlexec.Quirks, r data.Rollout) (Verdict, string, error) {
+	same := func(gold, pred *sqlexec.Result) (bool, error) { return quirks.Same(gold, pred, r.Gold), nil }
+	unreadable := false
+	if quirks.Has(SelectKeys) {
+		keys, unread, err := newSelectKeys(j.schemas, r, quirks)
+		if err != nil {
+			return unreadGold(err)
+		}
+		if unreadable = unread && quirks.Has(Unreadable); !unread {
+			same = func(gold, pred *sqlexec.Result) (bool, error) { return keys.same(gold, pred, r.Gold, quirks) }
+		}
 	}
-	if rule.Same(gold, got, r.Gold) {
-		return Correct, "", nil
+	if quirks.Has(OneDatabase) {
+		variants = variants[:1]
 	}
-	return Wrong, "", nil
+	goldSQL, predSQL := quirks.Rewrite(r.Gold), quirks.RewritePrediction(r.SQL)
+	for _, db := range variants {
+		gold, err := j.cache.Query(ctx, db, goldSQL)
+		if err != nil {
+			return failure(err, GoldFailed, GoldTimeout)
+		}
+		pred, err := j.cache.Query(ctx, db, predSQL)
+		if err != nil {
+			return failure(err, Failed, TimedOut)
+		}
+		if quirks.Has(SharedTime) && gold.Elapsed+pred.Elapsed > db.Limits().Timeout {
+			return TimedOut, "gold and prediction together ran out of time", nil
+		}
+		if isSame, err := same(gold, pred); err != nil {
+			return Failed, err.Error(), nil
+		} else if !isSame || unreadable {
+			return Wrong, "", nil
+		}
+	}
+	return Correct, "", nil
 }
 
 // failure turns a query's error into a verdict. An error that no query caused is
@@ -181,27 +220,4 @@ func failure(err error, failed, timedOut Verdict) (Verdict, string, error) {
 		return timedOut, e.Message, nil
 	}
 	return failed, e.Error(), nil
-}
-
-// ExecutionSummary counts verdicts.
-type ExecutionSummary struct {
-	// Accuracy is the share of correct ones among all (EX).
-	Accuracy float64         `json:"ex"`
-	Count    int             `json:"count"`
-	Verdicts map[Verdict]int `json:"verdicts"`
-	// Disagree counts the verdicts that the strict rule does not share.
-	Disagree int `json:"strict_disagrees"`
-}
-
-// Add counts one more candidate.
-func (s *ExecutionSummary) Add(j Judged) {
-	if s.Verdicts == nil {
-		s.Verdicts = map[Verdict]int{}
-	}
-	s.Count++
-	s.Verdicts[j.Verdict]++
-	if j.Strict != j.Verdict {
-		s.Disagree++
-	}
-	s.Accuracy = float64(s.Verdicts[Correct]) / float64(s.Count)
 }

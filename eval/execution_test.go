@@ -16,6 +16,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"caper/data"
+	"caper/sql"
 	"caper/sqlexec"
 )
 
@@ -33,6 +34,21 @@ func (s shop) Database(dbID string) (*sqlexec.Database, error) {
 	}
 	return nil, fmt.Errorf("no database %s: %w", dbID, fs.ErrNotExist)
 }
+
+func (s shop) Variants(dbID string) ([]*sqlexec.Database, error) {
+	d, err := s.Database(dbID)
+	return []*sqlexec.Database{d}, err
+}
+
+func (s shop) Schema(dbID string) (*sql.Schema, error) {
+	d, err := s.Database(dbID)
+	if err != nil {
+		return nil, err
+	}
+	return d.Schema()
+}
+
+func (s shop) Described(string) (*sql.Schema, error) { return nil, nil }
 
 // openShop writes and opens a small database with a short time limit.
 func openShop(t *testing.T) shop {
@@ -94,8 +110,8 @@ func candidates(times int) iter.Seq2[data.Rollout, error] {
 func TestExecute(t *testing.T) {
 	databases := openShop(t)
 	for _, workers := range []int{1, 3} {
-		var summary ExecutionSummary
-		options := ExecutionOptions{Rule: sqlexec.Bird, Workers: workers}
+		summary := NewExecutionSummary(Bird, NewGroups(nil, NewSchemas(databases)))
+		options := ExecutionOptions{Rule: Bird, Workers: workers}
 		err := Execute(context.Background(), databases, candidates(4), options, func(j Judged) error {
 			c := executionCases[summary.Count%len(executionCases)]
 			if j.Sample != summary.Count || j.Verdict != c.bird || j.Strict != c.strict {
@@ -111,7 +127,7 @@ func TestExecute(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if summary.Count != 36 || summary.Accuracy != 2.0/9 || summary.Disagree != 4 || summary.Verdicts[Failed] != 12 {
+		if summary.Count != 36 || summary.Accuracy != 2.0/9 || summary.Disagree != 4 || summary.Verdicts[Failed] != 12 || summary.GoldProblems != 8 {
 			t.Errorf("summary %+v", summary)
 		}
 	}
@@ -119,7 +135,7 @@ func TestExecute(t *testing.T) {
 
 func TestExecuteStops(t *testing.T) {
 	databases := openShop(t)
-	options := ExecutionOptions{Rule: sqlexec.Bird, Workers: 2}
+	options := ExecutionOptions{Rule: Bird, Workers: 2}
 	broken := errors.New("line 3 is broken")
 	failing := func(yield func(data.Rollout, error) bool) {
 		for r := range candidates(1) {

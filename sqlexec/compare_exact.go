@@ -33,8 +33,8 @@ func sameExactly(gold, pred [][]Value, ordered bool) bool {
 	return true
 }
 
-// distinctRows keeps the first of equal rows.
-func distinctRows(rows [][]Value) [][]Value {
+// DistinctRows keeps the first of equal rows.
+func DistinctRows(rows [][]Value) [][]Value {
 	seen := make(map[string]bool, len(rows))
 	var distinct [][]Value
 	var key []byte
@@ -48,8 +48,8 @@ func distinctRows(rows [][]Value) [][]Value {
 	return distinct
 }
 
-// decodable reports that all texts are UTF-8: the evaluator stops at one that is not.
-func decodable(r *Result) bool {
+// Decodable reports that all texts are UTF-8: a Python program stops at one that is not.
+func (r *Result) Decodable() bool {
 	for _, row := range r.Rows {
 		for _, v := range row {
 			if s, ok := v.(string); ok && !utf8.ValidString(s) {

@@ -143,6 +143,9 @@ func checkFile(path string) error {
 // Path returns the path that Open was given.
 func (d *Database) Path() string { return d.path }
 
+// Limits returns the limits that Open was given.
+func (d *Database) Limits() Limits { return d.limits }
+
 // Close lets the worker processes end when no other database is open. Queries that
 // still run keep theirs to their end.
 func (d *Database) Close() error {

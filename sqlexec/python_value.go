@@ -11,6 +11,12 @@ import (
 // equality of int, float, str, bytes and None, and one of their checks sorts by
 // printed form. Both are defined here.
 
+// Equal reports whether Python finds two values equal: 1 and 1.0 are, "1" is not.
+func Equal(a, b Value) bool {
+	var x, y [32]byte
+	return string(appendKey(x[:0], a)) == string(appendKey(y[:0], b))
+}
+
 // appendKey appends a text that two values share exactly when Python finds them
 // equal: numbers by value, so 1 equals 1.0, everything else by kind and content.
 func appendKey(key []byte, v Value) []byte {

@@ -69,7 +69,7 @@ func (q Quirks) Same(gold, pred *Result, goldSQL string) bool {
 	switch {
 	case gold.Truncated != pred.Truncated:
 		return false
-	case q.Has(BadBytesFail) && !(decodable(gold) && decodable(pred)):
+	case q.Has(BadBytesFail) && !(gold.Decodable() && pred.Decodable()):
 		return false
 	case q.Has(EmptyWidth) && len(gold.Rows) == 0 && len(pred.Rows) == 0:
 		return true
@@ -81,7 +81,7 @@ func (q Quirks) Same(gold, pred *Result, goldSQL string) bool {
 		g, p = droppingBadBytes(g), droppingBadBytes(p)
 	}
 	if q.Has(SetOfRows) {
-		g, p = distinctRows(g), distinctRows(p)
+		g, p = DistinctRows(g), DistinctRows(p)
 	}
 	if len(g) != len(p) {
 		return false

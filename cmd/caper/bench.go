@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -15,17 +14,22 @@ import (
 
 // benchFlags choose a benchmark, the part of it that is used, and how its queries run.
 type benchFlags struct {
-	Bench   string        `help:"Benchmark folder." required:"" type:"path"`
-	Format  string        `help:"auto, spider, bird or synsql." default:"auto" enum:"auto,spider,bird,synsql"`
-	Split   string        `help:"Split of the benchmark." default:"dev"`
-	DB      []string      `help:"Only these databases." placeholder:"ID,..."`
-	NotDB   []string      `help:"All databases but these." name:"not-db" placeholder:"ID,..."`
-	Timeout time.Duration `help:"Time limit of one query." default:"5s"`
-	Workers int           `help:"0: one per core." default:"0"`
+	Bench   string         `help:"Benchmark folder." required:"" type:"path"`
+	Format  string         `help:"auto, spider, bird or synsql." default:"auto" enum:"auto,spider,bird,synsql"`
+	Split   string         `help:"Split of the benchmark." default:"dev"`
+	DB      []string       `help:"Only these databases." placeholder:"ID,..."`
+	NotDB   []string       `help:"All databases but these." name:"not-db" placeholder:"ID,..."`
+	Timeout *time.Duration `help:"Time limit of one query; default: 5s, in eval by the rule bird 30s." placeholder:"DURATION"`
+	Workers int            `help:"0: one per core." default:"0"`
 }
 
 func (f *benchFlags) check() error {
-	return cmp.Or(checkTimeout(f.Timeout), checkThreads("--workers", f.Workers))
+	if f.Timeout != nil {
+		if err := checkTimeout(*f.Timeout); err != nil {
+			return err
+		}
+	}
+	return checkThreads("--workers", f.Workers)
 }
 
 func (f *benchFlags) open() (*data.Benchmark, error) {
@@ -33,7 +37,9 @@ func (f *benchFlags) open() (*data.Benchmark, error) {
 	if err != nil {
 		return nil, err
 	}
-	bench.Limits.Timeout = f.Timeout
+	if f.Timeout != nil {
+		bench.Limits.Timeout = *f.Timeout
+	}
 	return bench, nil
 }
 

@@ -1,0 +1,138 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"caper/data"
+	"caper/eval/exactmatch"
+	"caper/sqlexec"
+)
+
+// Matched is a candidate with its exact-match verdict: Correct, Wrong, Failed where
+// the official parser cannot read it, or GoldFailed where it cannot read gold.
+type Matched struct {
+	data.Rollout
+	Verdict  Verdict
+	Message  string
+	Hardness exactmatch.Hardness // of gold; empty where it cannot be read
+	Score    exactmatch.Score
+	// Strict is the verdict when nothing is overlooked: values, DISTINCT, join
+	// conditions and the tables of columns count.
+	Strict Verdict
+	// Quirks are a smallest set that gives the verdict, where it is not the strict
+	// one and MatchOptions.Explain asks for them.
+	Quirks sqlexec.Quirks
+}
+
+// Line returns the candidate with the verdict among its extra fields.
+func (m Matched) Line() data.Rollout {
+	parts := map[string]matchedPart{}
+	for i, p := range m.Score.Parts {
+		parts[exactmatch.PartNames[i]] = matchedPart(p)
+	}
+	fields := map[string]any{
+		"verdict": m.Verdict, "message": m.Message, "strict_verdict": m.Strict, "hardness": m.Hardness, "parts": parts,
+	}
+	if len(m.Quirks) > 0 {
+		fields["quirks"] = explained(m.Quirks)
+	}
+	return withFields(m.Rollout, fields)
+}
+
+type matchedPart struct {
+	Match bool `json:"match"`
+	Pred  int  `json:"pred"`
+	Gold  int  `json:"gold"`
+}
+
+// MatchOptions say how MatchExactly judges.
+type MatchOptions struct {
+	Schemas *Schemas
+	Workers int
+	// Quirks are those of the official script, exactmatch.Official or FirstRelease.
+	Quirks exactmatch.Quirks
+	// ValueWord replaces the letters "value" in predictions by 1 first, as the
+	// test-suite evaluator does and Spider's first one does not.
+	ValueWord bool
+	Explain   bool
+}
+
+// MatchExactly judges candidates by Spider's exact match and hands them to emit in
+// their order.
+func MatchExactly(ctx context.Context, rollouts iter.Seq2[data.Rollout, error], o MatchOptions, emit func(Matched) error) error {
+	return inOrder(ctx, rollouts, o.Workers, o.match, emit)
+}
+
+func (o MatchOptions) match(_ context.Context, r data.Rollout) (Matched, error) {
+	m := Matched{Rollout: r}
+	schema, err := o.Schemas.Get(r.DBID)
+	if err != nil {
+		return m, err
+	}
+	gold, err := exactmatch.Parse(schema, r.Gold)
+	if err != nil {
+		m.Verdict, m.Message, _ = unreadGold(err)
+		m.Strict = m.Verdict
+		return m, nil
+	}
+	m.Hardness = gold.Hardness()
+	m.Verdict, m.Message, m.Score = o.verdict(schema, gold, o.predicted(r.SQL), o.Quirks)
+	m.Strict, _, _ = o.verdict(schema, gold, r.SQL, nil)
+	if o.Explain && m.Strict != m.Verdict {
+		m.Quirks = o.smallest(schema, gold, m)
+	}
+	return m, nil
+}
+
+func (o MatchOptions) predicted(sql string) string {
+	if o.ValueWord {
+		return sqlexec.Quirks{sqlexec.ValueWord}.RewritePrediction(sql)
+	}
+	return sql
+}
+
+func (o MatchOptions) verdict(schema *exactmatch.Schema, gold *exactmatch.Query, sql string, quirks exactmatch.Quirks) (Verdict, string, exactmatch.Score) {
+	pred, err := exactmatch.Parse(schema, sql)
+	score := exactmatch.Compare(gold, pred, schema, quirks)
+	switch {
+	case err != nil:
+		return Failed, "the exact-match parser cannot read the prediction: " + err.Error(), score
+	case score.Exact:
+		return Correct, "", score
+	}
+	return Wrong, "", score
+}
+
+// smallest leaves out one quirk after the other as long as the verdict stays.
+func (o MatchOptions) smallest(schema *exactmatch.Schema, gold *exactmatch.Query, m Matched) (needed sqlexec.Quirks) {
+	text := m.SQL
+	if v, _, _ := o.verdict(schema, gold, text, o.Quirks); v != m.Verdict {
+		text = o.predicted(text)
+		needed = append(needed, sqlexec.ValueWord)
+	}
+	quirks := o.Quirks
+	for _, q := range o.Quirks {
+		fewer := quirks.Without(q)
+		if v, _, _ := o.verdict(schema, gold, text, fewer); v == m.Verdict {
+			quirks = fewer
+		}
+	}
+	for _, q := range quirks {
+		needed = append(needed, sqlexec.Quirk(q))
+	}
+	return needed
+}
+
+// unreadGold is the verdict where the official parser, which would stop here, cannot
+// read gold.
+func unreadGold(err error) (Verdict, string, error) {
+	var unread *exactmatch.ParseError
+	if !errors.As(err, &unread) {
+		return "", "", err
+	}
+	return GoldFailed, fmt.Sprintf("the exact-match parser cannot read gold: %s", strings.TrimSpace(unread.Error())), nil
+}

@@ -1,0 +1,67 @@
+package eval
+
+import (
+	"context"
+	"iter"
+
+	"caper/data"
+)
+
+// inOrder judges candidates with several workers and hands the judgements to emit in
+// the candidates' order. It holds only a few candidates at a time. It stops at the
+// first error of the candidates, of judge, of emit or of the context.
+func inOrder[T any](ctx context.Context, rollouts iter.Seq2[data.Rollout, error], workers int,
+	judge func(context.Context, data.Rollout) (T, error), emit func(T) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	pending := start(ctx, rollouts, max(workers, 1), judge)
+	for slot := range pending {
+		r := <-slot
+		if r.err == nil {
+			r.err = emit(r.value)
+		}
+		if r.err != nil {
+			cancel()
+			for slot := range pending { // leave nothing running behind
+				<-slot
+			}
+			return r.err
+		}
+	}
+	return ctx.Err()
+}
+
+// result is a judgement, or the error that ends the run.
+type result[T any] struct {
+	value T
+	err   error
+}
+
+// start judges in the background. It returns one channel for each candidate, in
+// order, on which the result will be; there are never many more than workers.
+func start[T any](ctx context.Context, rollouts iter.Seq2[data.Rollout, error], workers int,
+	judge func(context.Context, data.Rollout) (T, error)) <-chan chan result[T] {
+	pending := make(chan chan result[T], 4*workers)
+	free := make(chan struct{}, workers)
+	go func() {
+		defer close(pending)
+		for r, err := range rollouts {
+			if ctx.Err() != nil {
+				return
+			}
+			slot := make(chan result[T], 1)
+			pending <- slot
+			if err != nil {
+				slot <- result[T]{err: err}
+				return
+			}
+			free <- struct{}{}
+			go func() {
+				defer func() { <-free }()
+				value, err := judge(ctx, r)
+				slot <- result[T]{value, err}
+			}()
+		}
+	}()
+	return pending
+}

@@ -1,0 +1,172 @@
+package eval
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"caper/eval/exactmatch"
+	"caper/sqlexec"
+)
+
+// ExecutionSummary counts verdicts.
+type ExecutionSummary struct {
+	Rule Rule `json:"rule"`
+	// Accuracy is the share of correct ones among all (EX).
+	Accuracy float64         `json:"ex"`
+	Count    int             `json:"count"`
+	Verdicts map[Verdict]int `json:"verdicts"`
+	// GoldProblems counts candidates whose gold did not run; Judged is the share of
+	// correct ones among the others.
+	GoldProblems int     `json:"gold_problems"`
+	Judged       float64 `json:"ex_where_gold_runs"`
+	// Disagree counts the verdicts that the strict rule does not share, Quirks what
+	// is behind them, when they were explained.
+	Disagree int                   `json:"strict_disagrees"`
+	Quirks   map[sqlexec.Quirk]int `json:"quirks,omitempty"`
+	*Groups
+
+	// goldMessage is the first gold problem's.
+	goldMessage string
+}
+
+// NewExecutionSummary returns one without candidates.
+func NewExecutionSummary(rule Rule, groups *Groups) *ExecutionSummary {
+	return &ExecutionSummary{Rule: rule, Groups: groups, Verdicts: map[Verdict]int{}, Quirks: map[sqlexec.Quirk]int{}}
+}
+
+// Add counts one more candidate.
+func (s *ExecutionSummary) Add(j Judged) {
+	s.Count++
+	s.Verdicts[j.Verdict]++
+	if j.Strict != j.Verdict {
+		s.Disagree++
+	}
+	for _, q := range j.Quirks {
+		s.Quirks[q]++
+	}
+	if j.Verdict.ofGold() {
+		s.GoldProblems++
+		if s.goldMessage == "" {
+			s.goldMessage = fmt.Sprintf("question %s: %s", j.QuestionID, j.Message)
+		}
+	}
+	s.Accuracy = share(s.Verdicts[Correct], s.Count)
+	s.Judged = share(s.Verdicts[Correct], s.Count-s.GoldProblems)
+	s.Groups.Add(j.Rollout, score(j.Verdict))
+}
+
+func score(v Verdict) float64 {
+	if v == Correct {
+		return 1
+	}
+	return 0
+}
+
+func share(a, b int) float64 {
+	if b == 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}
+
+// String is the summary for people.
+func (s *ExecutionSummary) String() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "EX %.2f %% of %d (rule %s)\n", 100*s.Accuracy, s.Count, s.Rule)
+	for _, verdict := range slices.Sorted(maps.Keys(s.Verdicts)) {
+		fmt.Fprintf(&out, "  %-14s %d\n", verdict, s.Verdicts[verdict])
+	}
+	if s.GoldProblems > 0 {
+		fmt.Fprintf(&out, "  gold did not run for %d candidates, which count as not correct; EX of the others %.2f %%; the first: %s\n",
+			s.GoldProblems, 100*s.Judged, s.goldMessage)
+	}
+	if s.Rule != Strict {
+		fmt.Fprintf(&out, "  the strict rule disagrees on %d\n", s.Disagree)
+	}
+	writeQuirks(&out, s.Quirks)
+	out.WriteString(s.Groups.String())
+	return out.String()
+}
+
+func writeQuirks(out *strings.Builder, quirks map[sqlexec.Quirk]int) {
+	for _, q := range slices.Sorted(maps.Keys(quirks)) {
+		fmt.Fprintf(out, "    %-24s %5d  %s\n", q, quirks[q], Reason(q))
+	}
+}
+
+// MatchSummary adds up exact-match verdicts.
+type MatchSummary struct {
+	Accuracy     float64                         `json:"em"`
+	Count        int                             `json:"count"`
+	Verdicts     map[Verdict]int                 `json:"verdicts"`
+	GoldProblems int                             `json:"gold_problems"`
+	Disagree     int                             `json:"strict_disagrees"`
+	Quirks       map[sqlexec.Quirk]int           `json:"quirks,omitempty"`
+	Levels       map[exactmatch.Hardness]emLevel `json:"levels"`
+	*Groups
+
+	report      *exactmatch.Report
+	goldMessage string
+}
+
+type emLevel struct {
+	Count int                              `json:"count"`
+	Exact float64                          `json:"exact"`
+	Parts map[string]exactmatch.PartReport `json:"parts"`
+}
+
+// NewMatchSummary returns one without candidates.
+func NewMatchSummary(groups *Groups) *MatchSummary {
+	return &MatchSummary{Groups: groups, Verdicts: map[Verdict]int{}, Quirks: map[sqlexec.Quirk]int{}, report: exactmatch.NewReport()}
+}
+
+// Add counts one more candidate. One whose gold cannot be read is not in the table.
+func (s *MatchSummary) Add(m Matched) {
+	s.Count++
+	s.Verdicts[m.Verdict]++
+	if m.Strict != m.Verdict {
+		s.Disagree++
+	}
+	for _, q := range m.Quirks {
+		s.Quirks[q]++
+	}
+	if m.Verdict.ofGold() {
+		s.GoldProblems++
+		if s.goldMessage == "" {
+			s.goldMessage = fmt.Sprintf("question %s: %s", m.QuestionID, m.Message)
+		}
+	} else {
+		s.report.Add(m.Hardness, m.Score)
+	}
+	s.Accuracy = share(s.Verdicts[Correct], s.Count)
+	s.Groups.Add(m.Rollout, score(m.Verdict))
+}
+
+// Finish fills in the means by level.
+func (s *MatchSummary) Finish() {
+	s.Levels = map[exactmatch.Hardness]emLevel{}
+	for level, l := range s.report.Levels {
+		parts := map[string]exactmatch.PartReport{}
+		for i, name := range exactmatch.PartNames {
+			parts[name] = l.Part(i)
+		}
+		s.Levels[level] = emLevel{l.Count, l.Share(), parts}
+	}
+}
+
+// String is the official script's table, and what it does not say.
+func (s *MatchSummary) String() string {
+	var out strings.Builder
+	out.WriteString(s.report.String() + "\n")
+	fmt.Fprintf(&out, "EM %.2f %% of %d\n", 100*s.Accuracy, s.Count)
+	fmt.Fprintf(&out, "  the parser cannot read %d of the predictions\n", s.Verdicts[Failed])
+	if s.GoldProblems > 0 {
+		fmt.Fprintf(&out, "  nor gold of %d, which count as not correct; the first: %s\n", s.GoldProblems, s.goldMessage)
+	}
+	fmt.Fprintf(&out, "  with nothing overlooked, %d verdicts are others\n", s.Disagree)
+	writeQuirks(&out, s.Quirks)
+	out.WriteString(s.Groups.String())
+	return out.String()
+}
