@@ -32,6 +32,7 @@ type commands struct {
 	Score    scoreCommand    `cmd:"" help:"Score every clause of candidate queries."`
 	Eval     struct {
 		EX evalEXCommand `cmd:"" name:"ex" help:"Execution accuracy of predictions."`
+		EM evalEMCommand `cmd:"" name:"em" help:"Spider's exact match, with hardness and partial scores."`
 	} `cmd:"" help:"Measure predictions as the official evaluators do."`
 	Diff     diffCommand     `cmd:"" help:"What sets two queries apart: the cheapest edit script, both texts marked."`
 	Exec     execCommand     `cmd:"" help:"Run one query read-only, under limits."`
