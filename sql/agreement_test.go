@@ -8,12 +8,13 @@ import (
 	"testing"
 )
 
-// How many random statements and mutants of statements TestParseAgreesOnMutants
-// tries. The long run is
+// How many random statements and mutants of statements the long tests try:
 //
-//	go test ./sql -run ParseAgreesOnMutants -v -mutants 100000
-var mutants = flag.Int("mutants", 5000, "statements that TestParseAgreesOnMutants tries")
+//	go test ./sql -run 'AgreesOnMutants|GiveEqualResults' -v -mutants 100000
+var mutants = flag.Int("mutants", 5000, "random statements that a test tries")
 
+// TestParseAgreesOnMutants checks that Parse accepts what SQLite's grammar accepts
+// and nothing else.
 func TestParseAgreesOnMutants(t *testing.T) {
 	db := openToys(t, 1)
 	rng := rand.New(rand.NewPCG(7, 11))

@@ -53,7 +53,7 @@ func (b *boundColumns) visit(n *Node) {
 	switch n.Kind {
 	case With:
 		return
-	case Column:
+	case Column, Constant:
 		if to := b.Binding(n); to.Meaning == MeansColumn {
 			b.add(to.Source, to.Column)
 		}

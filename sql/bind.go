@@ -2,8 +2,8 @@ package sql
 
 import "strings"
 
-// bind finds the meaning of a Column or qualified Star. Known columns of any
-// block in view come before guesses about unknown ones.
+// bind finds the meaning of a Column, a qualified Star or the constant TRUE or
+// FALSE. Known columns of any block in view come before guesses about unknown ones.
 func (r *resolver) bind(n *Node, scope *Scope) Binding {
 	if n.Kind == Star {
 		return bindStar(n, scope)
@@ -13,9 +13,23 @@ func (r *resolver) bind(n *Node, scope *Scope) Binding {
 			return Binding{Column: -1} // the only database that is open
 		}
 	}
+	b, ok := r.lookUp(n, scope)
+	switch {
+	case ok:
+		return b
+	case n.Kind == Constant:
+		return Binding{Column: -1}
+	case n.DoubleQuoted && n.Qualifier == "":
+		return Binding{Meaning: MeansString, Column: -1}
+	}
+	return guess(n, scope)
+}
+
+// lookUp searches the blocks in view, innermost first, for what n names: there a
+// column, then a row id, then an output.
+func (r *resolver) lookUp(n *Node, scope *Scope) (b Binding, ok bool) {
 	level := 0
-	for s := scope; s != nil; s, level = s.Outer, level+1 {
-		b, ok := Binding{}, false
+	for s := scope; s != nil && !ok; s, level = s.Outer, level+1 {
 		if level == 0 && isOrderTerm(n) {
 			b, ok = r.bindOutput(n, s)
 		}
@@ -28,15 +42,9 @@ func (r *resolver) bind(n *Node, scope *Scope) Binding {
 		if !ok && s.seesAliases() {
 			b, ok = r.bindOutput(n, s)
 		}
-		if ok {
-			b.Level = level
-			return b
-		}
+		b.Level = level
 	}
-	if n.DoubleQuoted && n.Qualifier == "" {
-		return Binding{Meaning: MeansString, Column: -1}
-	}
-	return guess(n, scope)
+	return b, ok
 }
 
 // bindStar finds the source of T.*.

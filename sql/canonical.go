@@ -28,6 +28,9 @@ import (
 //     order, and each condition stands at the first join where all its sources
 //     are there.
 //
+// One thing is not seen: where two columns are declared with different collations,
+// SQLite compares by that of the left one.
+//
 // Every node keeps the span of the node it stands for, and Origin points to
 // that node. The schema may be nil.
 func Canonical(n *Node, schema *Schema) *Node {
@@ -65,16 +68,20 @@ func (c *canonicaliser) node(n *Node) *Node {
 	switch n.Kind {
 	case Column, Star:
 		return c.column(n)
+	case Constant:
+		if c.Binding(n).Meaning != MeansNothing {
+			return c.column(n)
+		}
 	case Number:
 		return stand(n, Number, canonicalNumber(n.Value))
-	case Table:
-		return stand(n, Table, c.tableName(n))
-	case TableFunction:
-		return c.children(stand(n, TableFunction, strings.ToLower(n.Value)), n.Children)
+	case Table, TableFunction, Derived:
+		return c.source(n)
 	case Item:
 		return c.node(n.Children[0])
 	case From:
 		return c.from(n)
+	case Join:
+		return c.join(n)
 	case CTE:
 		return c.children(stand(n, CTE, ""), n.Children[len(n.Children)-1:])
 	case GroupBy:
@@ -110,9 +117,7 @@ func stand(origin *Node, kind Kind, value string) *Node {
 func (c *canonicaliser) children(out *Node, nodes []*Node) *Node {
 	out.Children = make([]*Node, 0, len(nodes))
 	for _, n := range nodes {
-		if n.Kind == Name && out.Kind == Using {
-			out.add(stand(n, Name, strings.ToLower(n.Value)))
-		} else if n.Kind != Alias && n.Kind != Name {
+		if n.Kind != Alias && n.Kind != Name {
 			out.add(c.node(n))
 		}
 	}
@@ -167,18 +172,18 @@ func (c *canonicaliser) column(n *Node) *Node {
 	if n.Kind == Star && b.Meaning == MeansColumn && len(c.Scope(n.Block()).Sources) == 1 {
 		return out // all columns of the only source are all columns
 	}
-	out.Qualifier = strings.ToLower(n.Qualifier)
-	if b.Meaning == MeansNothing && len(n.Children) > 0 {
-		out.Qualifier = strings.ToLower(n.Children[0].Value) + "." + out.Qualifier
+	if b.Meaning != MeansColumn || b.Ambiguous {
+		if n.Qualifier != "" { // an error, and no other source's column
+			out.Qualifier = "?" + strings.ToLower(n.Qualifier)
+		}
+		return out
 	}
-	if b.Meaning == MeansColumn && !b.Ambiguous {
-		out.Qualifier = strings.Repeat("^", b.Level) + b.Source.Instance
-		if b.Coalesced {
-			out.Qualifier += "|"
-		}
-		if b.Column >= 0 {
-			out.Value = c.columnName(b.Source, b.Column)
-		}
+	out.Qualifier = strings.Repeat("^", b.Level) + b.Source.Instance
+	if b.Coalesced {
+		out.Qualifier += "|"
+	}
+	if b.Column >= 0 {
+		out.Value = c.columnName(b.Source, b.Column)
 	}
 	return out
 }
@@ -273,6 +278,22 @@ func positional(n *Node) *Node {
 		}
 	}
 	return projection.Children[position-1].Children[0]
+}
+
+// source makes the canonical form of a source that is one. Of two that share a name,
+// neither can be told apart by it: they are marked, for SQLite may object.
+func (c *canonicaliser) source(n *Node) *Node {
+	name := ""
+	switch n.Kind {
+	case Table:
+		name = c.tableName(n)
+	case TableFunction:
+		name = strings.ToLower(n.Value)
+	}
+	if s := c.Source(n); s != nil && s.namesake {
+		name += "?"
+	}
+	return c.children(stand(n, n.Kind, name), n.Children)
 }
 
 // tableName is the canonical name of a base table, in lower case, or of a common

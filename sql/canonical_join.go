@@ -2,6 +2,7 @@ package sql
 
 import (
 	"slices"
+	"strings"
 )
 
 // from makes the canonical FROM clause. Its leading sources, as long as inner
@@ -14,13 +15,57 @@ func (c *canonicaliser) from(n *Node) *Node {
 	out := stand(n, From, "")
 	c.innerJoins(out, n.Children[:run])
 	for _, join := range n.Children[run:] {
-		rest := c.node(join)
-		if rest.Value == "," || rest.Value == "CROSS JOIN" {
-			rest.Value = "JOIN"
-		}
-		out.add(rest)
+		out.add(c.node(join))
 	}
 	return out
+}
+
+// join makes the canonical form of a join that keeps its place. Comma and CROSS
+// JOIN mean JOIN, and the columns that a USING or NATURAL join merges are written
+// as pairs of what they stand for, since the names that they are called by vanish.
+func (c *canonicaliser) join(n *Node) *Node {
+	out := c.children(stand(n, Join, n.Value), n.Children)
+	if n.Value == "," || n.Value == "CROSS JOIN" {
+		out.Value = "JOIN"
+	}
+	merging := out.Child(Using)
+	if merging == nil {
+		if !strings.HasPrefix(n.Value, "NATURAL") {
+			return out
+		}
+		merging = stand(n, Using, "")
+		out.add(merging)
+	}
+	sources := c.scopeOf(n).Sources
+	for i, s := range sources {
+		if s.Node != n.Children[0] && !slices.Contains(s.Node.Ancestors(), n.Children[0]) {
+			continue
+		}
+		for name := range s.merged {
+			pair := s.Instance + "." + c.columnName(s, s.Find(name))
+			for _, left := range sources[:i] {
+				if k := left.Find(name); k >= 0 {
+					pair = left.Instance + "." + c.columnName(left, k) + "=" + pair
+					break
+				}
+			}
+			merging.add(stand(merging.Origin, Name, pair))
+		}
+		if s.Open {
+			merging.add(stand(merging.Origin, Name, Render(merging.Origin))) // the columns are not known
+		}
+	}
+	slices.SortFunc(merging.Children, compareNodes)
+	return out
+}
+
+// scopeOf is the scope that a join brings its source into.
+func (c *canonicaliser) scopeOf(join *Node) *Scope {
+	n := join.Parent
+	for c.Scope(n) == nil {
+		n = n.Parent
+	}
+	return c.Scope(n)
 }
 
 // isInnerJoin reports that n joins by comma, JOIN or CROSS JOIN, which mean the
@@ -51,7 +96,7 @@ func (c *canonicaliser) innerJoins(out *Node, nodes []*Node) {
 	for i := range order {
 		order[i] = i
 	}
-	if !showsOrder(nodes[0].Block()) {
+	if !c.showsOrder(nodes[0].Block(), nodes) {
 		slices.SortStableFunc(order, func(i, j int) int { return compareNodes(sources[i], sources[j]) })
 	}
 
@@ -82,16 +127,31 @@ func (c *canonicaliser) innerJoins(out *Node, nodes []*Node) {
 	}
 }
 
-// showsOrder reports that the order of a block's sources can be seen in its result:
-// a bare star lists their columns.
-func showsOrder(block *Node) bool {
-	if block.Parent != nil && block.Parent.Kind == Exists {
-		return false
+// showsOrder reports that the order of a block's leading sources can be seen in its
+// result: a bare star lists their columns, and a column that a later join merges is
+// that of the first of several that have it.
+func (c *canonicaliser) showsOrder(block *Node, leading []*Node) bool {
+	if block.Parent == nil || block.Parent.Kind != Exists {
+		for _, item := range block.Child(Projection).Children {
+			if star := item.Children[0]; star.Kind == Star && star.Qualifier == "" {
+				return true
+			}
+		}
 	}
-	return slices.ContainsFunc(block.Child(Projection).Children, func(item *Node) bool {
-		star := item.Children[0]
-		return star.Kind == Star && star.Qualifier == ""
-	})
+	for _, later := range c.Scope(block).Sources {
+		for name := range later.merged {
+			have := 0
+			for _, n := range leading {
+				if s := c.sourceOf(n); s == nil || s.Open || s.Find(name) >= 0 {
+					have++
+				}
+			}
+			if have > 1 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // sourceOf is the source that a child of FROM is or joins, nil for a

@@ -81,7 +81,7 @@ func (r *resolver) exprs(n *Node, scope *Scope, common *ctes) {
 	case n.IsBlock():
 		r.block(n, scope, common)
 		return
-	case n.Kind == Column || n.Kind == Star && n.Qualifier != "":
+	case n.Kind == Column || n.Kind == Star && n.Qualifier != "" || n.isTruth():
 		r.bindings[n] = r.bind(n, scope)
 		return
 	case n.Kind == Table: // IN table
@@ -91,6 +91,11 @@ func (r *resolver) exprs(n *Node, scope *Scope, common *ctes) {
 	for _, c := range n.Children {
 		r.exprs(c, scope, common)
 	}
+}
+
+// isTruth reports that n is TRUE or FALSE, which a column or alias may be called.
+func (n *Node) isTruth() bool {
+	return n.Kind == Constant && (n.Value == "TRUE" || n.Value == "FALSE")
 }
 
 // with puts the common tables of a WITH clause before those in view. Each sees
@@ -218,6 +223,7 @@ func (r *resolver) table(n *Node, common *ctes) *Source {
 // group makes one source of a parenthesised join with an alias.
 func (r *resolver) group(n *Node, scope *Scope, common *ctes) *Source {
 	inner := &Scope{Block: n, Outer: scope.Outer, clause: From}
+	r.scopes[n] = inner
 	r.from(n, inner, common)
 	s := &Source{Node: n, Instance: "derived"}
 	s.Columns, s.Open = expandStar(inner.Sources, true)

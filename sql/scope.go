@@ -45,6 +45,8 @@ type Source struct {
 	// merged gives, for each column that its join makes one with those of that
 	// name before it (USING, NATURAL), the kind of the join. Keys are in lower case.
 	merged map[string]string
+	// namesake says that another source of the block has the same name.
+	namesake bool
 }
 
 // Output is one column that a block produces.
@@ -90,10 +92,11 @@ const (
 // counts as open.
 const maxOutputs = 2000
 
-// Binding returns what n, a Column or qualified Star, means.
+// Binding returns what n, a Column or qualified Star, means. The constants TRUE and
+// FALSE have one too where a column or output of that name hides them.
 func (s *Scopes) Binding(n *Node) Binding { return s.bindings[n] }
 
-// Scope returns the scope of a block, nil for other nodes.
+// Scope returns the scope of a block or aliased JoinGroup, nil for other nodes.
 func (s *Scopes) Scope(block *Node) *Scope { return s.scopes[block] }
 
 // Source returns the source that a Table, TableFunction, Derived or aliased
@@ -104,6 +107,9 @@ func (s *Scopes) Source(n *Node) *Source { return s.sources[n] }
 func (s *Scope) add(source *Source) {
 	same := 1
 	for _, other := range s.Sources {
+		if source.Name != "" && strings.EqualFold(other.Name, source.Name) {
+			other.namesake, source.namesake = true, true
+		}
 		if base, _, _ := strings.Cut(other.Instance, "#"); base == source.Instance {
 			same++
 		}
