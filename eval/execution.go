@@ -175,12 +175,13 @@ func (j *judge) smallest(ctx context.Context, variants []*sqlexec.Database, out 
 func (j *judge) verdict(ctx context.Context, variants []*sqlexec.Database, quirks sqlexec.Quirks, r data.Rollout) (Verdict, string, error) {
 	same := func(gold, pred *sqlexec.Result) (bool, error) { return quirks.Same(gold, pred, r.Gold), nil }
 	unreadable := false
-	if quirks.Has(SelectKeys) {
+	if quirks.Has(SelectKeys) || quirks.Has(Unreadable) {
 		keys, unread, err := newSelectKeys(j.schemas, r, quirks)
 		if err != nil {
 			return unreadGold(err)
 		}
-		if unreadable = unread && quirks.Has(Unreadable); !unread {
+		unreadable = unread && quirks.Has(Unreadable)
+		if quirks.Has(SelectKeys) && !unread {
 			same = func(gold, pred *sqlexec.Result) (bool, error) { return keys.same(gold, pred, r.Gold, quirks) }
 		}
 	}

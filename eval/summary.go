@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -168,5 +169,68 @@ func (s *MatchSummary) String() string {
 	fmt.Fprintf(&out, "  with nothing overlooked, %d verdicts are others\n", s.Disagree)
 	writeQuirks(&out, s.Quirks)
 	out.WriteString(s.Groups.String())
+	return out.String()
+}
+
+// MeanSummary is the mean of a score over candidates, with the share of correct ones.
+type MeanSummary struct {
+	key, title string
+	count      int
+	sum        float64
+	median     *float64 // sum of what the medians of the times give
+	verdicts   map[Verdict]int
+	groups     *Groups
+}
+
+// NewMeanSummary returns one of a score with its names in JSON and for people.
+func NewMeanSummary(key, title string, groups *Groups) *MeanSummary {
+	return &MeanSummary{key: key, title: title, verdicts: map[Verdict]int{}, groups: groups}
+}
+
+// Add counts one more candidate.
+func (s *MeanSummary) Add(j Judged, value float64) {
+	s.count++
+	s.sum += value
+	s.verdicts[j.Verdict]++
+	s.groups.Add(j.Rollout, value)
+}
+
+// AddMedian counts the value that the median of the candidate's time ratios gives.
+func (s *MeanSummary) AddMedian(value float64) {
+	if s.median == nil {
+		s.median = new(float64)
+	}
+	*s.median += value
+}
+
+func (s *MeanSummary) mean(sum float64) float64 {
+	if s.count == 0 {
+		return 0
+	}
+	return 100 * sum / float64(s.count)
+}
+
+// MarshalJSON names the score by its key; in percent, as the official scripts do.
+func (s *MeanSummary) MarshalJSON() ([]byte, error) {
+	fields := map[string]any{
+		s.key: s.mean(s.sum), "count": s.count, "ex": share(s.verdicts[Correct], s.count), "verdicts": s.verdicts, "groups": s.groups,
+	}
+	if s.median != nil {
+		fields[s.key+"_median"] = s.mean(*s.median)
+	}
+	return json.Marshal(fields)
+}
+
+// String is the summary for people.
+func (s *MeanSummary) String() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s %.2f of %d; EX %.2f %% (rule bird)\n", s.title, s.mean(s.sum), s.count, 100*share(s.verdicts[Correct], s.count))
+	if s.median != nil {
+		fmt.Fprintf(&out, "  from the median of each query's times %.2f\n", s.mean(*s.median))
+	}
+	for _, verdict := range slices.Sorted(maps.Keys(s.verdicts)) {
+		fmt.Fprintf(&out, "  %-14s %d\n", verdict, s.verdicts[verdict])
+	}
+	out.WriteString(s.groups.String())
 	return out.String()
 }

@@ -31,8 +31,12 @@ type commands struct {
 	Report   reportCommand   `cmd:"" help:"Write a self-contained HTML report of a run."`
 	Score    scoreCommand    `cmd:"" help:"Score every clause of candidate queries."`
 	Eval     struct {
-		EX evalEXCommand `cmd:"" name:"ex" help:"Execution accuracy of predictions."`
-		EM evalEMCommand `cmd:"" name:"em" help:"Spider's exact match, with hardness and partial scores."`
+		EX      evalEXCommand      `cmd:"" name:"ex" help:"Execution accuracy of predictions."`
+		EM      evalEMCommand      `cmd:"" name:"em" help:"Spider's exact match, with hardness and partial scores."`
+		VES     evalVESCommand     `cmd:"" name:"ves" help:"BIRD's valid efficiency score."`
+		RVES    evalRVESCommand    `cmd:"" name:"rves" help:"Mini-dev's reward-based efficiency score."`
+		SoftF1  evalSoftF1Command  `cmd:"" name:"softf1" help:"Mini-dev's Soft-F1."`
+		Compare evalCompareCommand `cmd:"" help:"Two systems question by question: McNemar's test and a bootstrap interval."`
 	} `cmd:"" help:"Measure predictions as the official evaluators do."`
 	Diff     diffCommand     `cmd:"" help:"What sets two queries apart: the cheapest edit script, both texts marked."`
 	Exec     execCommand     `cmd:"" help:"Run one query read-only, under limits."`
