@@ -1,6 +1,6 @@
 // A session is a read-only SQLite connection that cannot be talked into anything
 // but reading its own file: an authorizer admits only the actions of a SELECT, and
-// a progress handler, which SQLite calls on the query's own thread every hundred
+// a progress handler, which SQLite calls on the query's own thread every thousand
 // instructions, stops it at its deadline. No timer or interrupt exists that could
 // come late and hit the next query on the connection.
 //
@@ -80,7 +80,7 @@ session *session_open(const char *uri, char **message) {
   sqlite3_limit(s->db, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000);
   sqlite3_limit(s->db, SQLITE_LIMIT_ATTACHED, 0);
   sqlite3_set_authorizer(s->db, authorize, s);
-  sqlite3_progress_handler(s->db, 100, must_stop, s);
+  sqlite3_progress_handler(s->db, 1000, must_stop, s);
   return s;
 }
 

@@ -51,7 +51,7 @@ static void limit_memory(int64_t result_bytes) {
 
 // return_memory hands what a large query took back to the system.
 static void return_memory(void) {
-  if (sqlite3_memory_highwater(1) > 32 << 20) malloc_trim(0);
+  if (sqlite3_memory_highwater(1) - sqlite3_memory_used() > 32 << 20) malloc_trim(0);
 }
 
 static _Alignas(request) char incoming[MAX_REQUEST_BYTES];
