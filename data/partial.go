@@ -142,7 +142,7 @@ func (p *Partial) IDs() iter.Seq2[string, error] {
 
 // Write appends a tuple.
 func (p *Partial) Write(t Tuple) error {
-	line, err := Marshal(t)
+	line, err := t.MarshalJSON() // Marshal would check the line once more
 	if err != nil {
 		return fmt.Errorf("write %s: %w", p.path, err)
 	}

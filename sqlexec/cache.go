@@ -10,7 +10,8 @@ import (
 // Cache keeps results by the content they depend on: the database file, its
 // limits and the query text. It is bounded in bytes and drops what was used least
 // recently. It is safe for concurrent use, and runs a query once however many ask
-// for it at the same time.
+// for it at the same time. Results lie in it as records (cache_record.go): a
+// million cells as values would be a million objects for the garbage collector.
 type Cache struct {
 	// Disk, if there is one, is asked for what is not here. It is set before the
 	// first query.
@@ -38,10 +39,10 @@ type cacheKey struct{ database, query string }
 type cacheEntry struct {
 	key   cacheKey
 	place *list.Element
-	done  chan struct{} // closed when result and err are set
+	done  chan struct{} // closed when record and err are set
 	bytes int
 
-	result *Result
+	record []byte // of the result, or nil
 	err    error
 }
 
@@ -51,16 +52,19 @@ func NewCache(maxBytes int) *Cache {
 }
 
 // Query is db.Query through the cache. Failures of the query are kept too; the
-// end of ctx and faults of the file are not. The result is shared: callers must
-// not change it.
+// end of ctx and faults of the file are not. Results share their bytes: callers
+// must not change them.
 func (c *Cache) Query(ctx context.Context, db *Database, query string) (*Result, error) {
 	key := cacheKey{db.identity, query}
 	for {
 		e, mine := c.entry(key)
 		if mine {
-			e.result, e.err = c.run(ctx, db, query)
+			r, err := c.run(ctx, db, query)
+			if e.err = err; err == nil {
+				e.record = packedResult(r)
+			}
 			c.finish(e)
-			return e.result, e.err
+			return r, err
 		}
 		select {
 		case <-e.done:
@@ -68,8 +72,11 @@ func (c *Cache) Query(ctx context.Context, db *Database, query string) (*Result,
 			return nil, ctx.Err()
 		}
 		// The one who ran it may have been cancelled; then it is our turn.
-		if e.err == nil || isFailure(e.err) {
-			return e.result, e.err
+		if e.err == nil {
+			return unpacked(e.record)
+		}
+		if isFailure(e.err) {
+			return nil, e.err
 		}
 	}
 }
@@ -135,21 +142,6 @@ func isFailure(err error) bool {
 
 // entryBytes estimates the memory of an entry.
 func entryBytes(e *cacheEntry) int {
-	const perEntry, perRow, perCell = 400, 24, 24
-	n := perEntry + len(e.key.query)
-	if e.result == nil {
-		return n
-	}
-	for _, row := range e.result.Rows {
-		n += perRow + perCell*len(row)
-		for _, v := range row {
-			switch v := v.(type) {
-			case string:
-				n += len(v)
-			case []byte:
-				n += len(v)
-			}
-		}
-	}
-	return n
+	const perEntry = 400
+	return perEntry + len(e.key.query) + len(e.record)
 }

@@ -106,7 +106,7 @@ func packed(r *Result, err error) []byte {
 
 // packedResult is a few numbers, then the cells as a worker sends them.
 func packedResult(r *Result) []byte {
-	record := []byte{recordResult, 0}
+	record := append(make([]byte, 0, packedSize(r)), recordResult, 0)
 	if r.Truncated {
 		record[1] = 1
 	}
@@ -125,6 +125,30 @@ func packedResult(r *Result) []byte {
 }
 
 const resultHeader = 2 + 4 + 8 + 8
+
+// packedSize is the length of packedResult.
+func packedSize(r *Result) int {
+	const number, length = 1 + 8, 1 + 4
+	n := resultHeader
+	for _, name := range r.Columns {
+		n += length + len(name)
+	}
+	for _, row := range r.Rows {
+		for _, v := range row {
+			switch v := v.(type) {
+			case int64, float64:
+				n += number
+			case string:
+				n += length + len(v)
+			case []byte:
+				n += length + len(v)
+			default:
+				n++
+			}
+		}
+	}
+	return n
+}
 
 func appendCell(record []byte, v Value) []byte {
 	switch v := v.(type) {

