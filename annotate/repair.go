@@ -50,6 +50,11 @@ func newRepair(wrong, gold *statement) *repair {
 		r.gap = wrong.text[len(core):first.end]
 	}
 	r.slots = alignClauses(wrong.kinds(), gold.kinds())
+	for _, s := range r.slots {
+		if s.wrong >= 0 && s.gold >= 0 {
+			orderLike(r.renamed[s.gold], wrong.units[s.wrong].node)
+		}
+	}
 	return r
 }
 

@@ -125,6 +125,7 @@ func (a *annotator) label(ctx context.Context, r data.Rollout, schema *sql.Schem
 	if err != nil {
 		return err
 	}
+	base.Cut = out.cut
 	if out.verdict == correct {
 		out.tuples, err = a.inject(ctx, base, own, e, out)
 		if err == nil && len(out.tuples) == 0 {

@@ -152,7 +152,7 @@ func TestCounterfactuals(t *testing.T) {
 				Root:      data.Root{Start: 23, End: 35, Kind: "where"}, EditCost: 4, RootClause: true, Reward: -1, Margin: 1}}},
 		{"text runs on after the statement", "SELECT name FROM owner", "SELECT id FROM owner; SELECT 1",
 			[]data.Tuple{{Operator: "single", Clause: "SELECT", ClauseCount: 2, Chosen: "SELECT name ", Rejected: "SELECT id ",
-				SQLChosen: "SELECT name FROM owner;", SQLRejected: "SELECT id FROM owner;",
+				SQLChosen: "SELECT name FROM owner;", SQLRejected: "SELECT id FROM owner;", Cut: true,
 				Root: data.Root{Start: 7, End: 9, Kind: "column"}, EditCost: 1, RootClause: true, Reward: -1, Margin: 1}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -37,8 +37,11 @@ type Tuple struct {
 	EditCost float64 `json:"edit_cost"`
 	// RootClause says that this clause holds v*; false for an enclosing clause
 	// with a decayed margin.
-	RootClause bool  `json:"root_clause"`
-	Extra      Extra `json:"-"`
+	RootClause bool `json:"root_clause"`
+	// Cut says that the rollout ran on behind its query, with a comment or a second
+	// statement, and that the text there was left out.
+	Cut   bool  `json:"cut,omitempty"`
+	Extra Extra `json:"-"`
 }
 
 // Root is the root-cause node v*: its byte span in SQLRejected, inside the

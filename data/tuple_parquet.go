@@ -40,6 +40,7 @@ type tupleRow struct {
 	Margin      float64 `parquet:"margin"`
 	EditCost    float64 `parquet:"edit_cost"`
 	RootClause  bool    `parquet:"root_clause"`
+	Cut         bool    `parquet:"cut"`
 }
 
 type rootRow struct {
@@ -60,7 +61,7 @@ func rowOf(t Tuple) (tupleRow, error) {
 		Clause: t.Clause, ClauseIndex: int64(t.ClauseIndex), ClauseCount: int64(t.ClauseCount),
 		Source: t.Source, Operator: t.Operator,
 		Root:   rootRow{int64(t.Root.Start), int64(t.Root.End), t.Root.Kind},
-		Reward: t.Reward, Margin: t.Margin, EditCost: t.EditCost, RootClause: t.RootClause,
+		Reward: t.Reward, Margin: t.Margin, EditCost: t.EditCost, RootClause: t.RootClause, Cut: t.Cut,
 	}, nil
 }
 
@@ -77,7 +78,7 @@ func (r tupleRow) tuple() (Tuple, error) {
 		Clause: r.Clause, ClauseIndex: int(r.ClauseIndex), ClauseCount: int(r.ClauseCount),
 		Source: r.Source, Operator: r.Operator,
 		Root:   Root{int(r.Root.Start), int(r.Root.End), r.Root.Kind},
-		Reward: r.Reward, Margin: r.Margin, EditCost: r.EditCost, RootClause: r.RootClause,
+		Reward: r.Reward, Margin: r.Margin, EditCost: r.EditCost, RootClause: r.RootClause, Cut: r.Cut,
 	}
 	return t, t.Validate()
 }
