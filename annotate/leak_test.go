@@ -36,7 +36,7 @@ func TestNoStyleLeak(t *testing.T) {
 	}{
 		{"sample", sourceInjection, 1, sampleRollouts},
 		{"sample", sourceCounterfactual, 1, sampleRollouts},
-		{"spider", sourceInjection, 4, spiderRollouts},
+		{"spider", sourceInjection, 8, spiderRollouts},
 		{"spider", sourceCounterfactual, 1, spiderRollouts},
 	} {
 		t.Run(c.name+"/"+c.source, func(t *testing.T) {

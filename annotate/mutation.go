@@ -31,7 +31,7 @@ var operators = map[sql.Kind][]operator{
 		{"select.table", sameNameElsewhere},
 		{"select.aggregate", swapAggregate},
 		{"select.count", changeCount},
-		{"select.filter", dropFilter},
+		{"select.filter", changeFilter},
 		{"select.distinct", toggleDistinct},
 		{"select.arithmetic", changeArithmetic},
 		{"select.literal", changeLiteral},
@@ -73,9 +73,8 @@ var operators = map[sql.Kind][]operator{
 	},
 	sql.Having: {
 		{"having.comparison", changeComparison},
-		{"having.bound", shiftBound},
 		{"having.connective", swapConnective},
-		{"having.literal", changeLiteral},
+		{"having.literal", changeValue},
 		{"having.aggregate", swapAggregate},
 		{"having.count", changeCount},
 		{"having.column", siblingColumn},
@@ -84,7 +83,6 @@ var operators = map[sql.Kind][]operator{
 	},
 	sql.Window: {
 		{"window.definition", changeWindow},
-		{"window.column", siblingColumn},
 	},
 	sql.OrderBy: {
 		{"order_by.direction", toggleDirection},
@@ -92,8 +90,7 @@ var operators = map[sql.Kind][]operator{
 		{"order_by.key", siblingColumn},
 		{"order_by.aggregate", swapAggregate},
 		{"order_by.count", changeCount},
-		{"order_by.arithmetic", changeArithmetic},
-		{"order_by.cast", changeCast},
+		{"order_by.expression", changeExpression},
 		{"order_by.drop", dropKey},
 		{"order_by.clause", dropClause},
 	},

@@ -323,14 +323,14 @@ func TestGranularities(t *testing.T) {
 	b := petBenchmark(t)
 	list := mixture()[:2]
 	o := DefaultOptions()
+	o.Inject, o.PerClause = 12, 12
 	nested, _ := annotated(t, b, list, o)
 	if !slices.ContainsFunc(nested, func(t data.Tuple) bool { return !t.RootClause && t.Margin < 1 }) {
 		t.Error("nested: no tuple has a decayed margin")
 	}
 	o.Propagation = false
 	flat, _ := annotated(t, b, list, o)
-	o = DefaultOptions()
-	o.Granularity = Top
+	o.Granularity, o.Propagation = Top, true
 	top, summary := annotated(t, b, list, o)
 	for _, tuple := range append(flat, top...) {
 		if !tuple.RootClause || tuple.Margin != 1 || tuple.Reward != -1 {

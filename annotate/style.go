@@ -179,6 +179,10 @@ func hasCall(list []lexeme) bool {
 	return false
 }
 
+// castTypes are the words that Render prints as the type of a CAST and that
+// operators put there; they are written like keywords.
+var castTypes = map[string]bool{"REAL": true, "INTEGER": true, "TEXT": true}
+
 // worded leaves AS out and puts INNER in, where the query does, of tokens that
 // Render printed.
 func (s style) worded(list []lexeme) []lexeme {
@@ -212,6 +216,8 @@ func (s style) dress(list []lexeme) []lexeme {
 		case quote != 0:
 		case l.Kind == token.ID && i+1 < len(list) && list[i+1].Kind == token.LP:
 			l.text = caseOf(content, !s.upperFunctions)
+		case l.Kind == token.ID && i > 0 && list[i-1].Kind == token.AS && castTypes[content]:
+			l.text = caseOf(content, s.lowerKeywords)
 		case l.Kind == token.ID:
 			if s.lowerNames {
 				l.text = strings.ToLower(content)
