@@ -42,26 +42,31 @@ func CanonicalResolved(n *Node, scopes *Scopes) *Node {
 	if n == nil {
 		return nil
 	}
-	c := canonicaliser{Scopes: scopes, outputs: make(map[*Node]*output)}
+	c := canonicaliser{Scopes: scopes, outputs: make(map[*Node]*output), budget: maxCopies}
 	return c.node(n)
 }
 
 type canonicaliser struct {
 	*Scopes
 	outputs map[*Node]*output // of projected expressions that were referred to
+	budget  int               // nodes that may still be copied in the place of references
 }
 
 // output is the canonical form of a projected expression, made once however
 // often it is referred to. All fields are empty while it is being made.
 type output struct {
-	tree  *Node
-	small bool   // fit to be put in the place of a reference
-	name  string // of the column it makes outside its block
+	tree *Node
+	size int    // in nodes
+	name string // of the column it makes outside its block
 }
 
-// maxSubstitute bounds the size of an expression that is put in the place of
-// its alias, so that the canonical form cannot grow out of proportion.
-const maxSubstitute = 64
+// An expression of at most maxSubstitute nodes is put in the place of its alias,
+// up to maxCopies nodes a statement, so that the canonical form cannot grow out of
+// proportion.
+const (
+	maxSubstitute = 64
+	maxCopies     = 1 << 16
+)
 
 // node makes the canonical form of any node.
 func (c *canonicaliser) node(n *Node) *Node {
@@ -217,9 +222,7 @@ func (c *canonicaliser) output(expr *Node) *output {
 	o := &output{}
 	c.outputs[expr] = o
 	o.tree = c.node(expr)
-	nodes := 0
-	Walk(o.tree, func(*Node) bool { nodes++; return nodes <= maxSubstitute })
-	o.small = nodes <= maxSubstitute
+	Walk(o.tree, func(*Node) bool { o.size++; return o.size <= maxSubstitute })
 	o.name = o.tree.Qualifier + "." + o.tree.Value
 	if o.tree.Kind != Column {
 		hash := fnv.New64a()
@@ -233,9 +236,10 @@ func (c *canonicaliser) output(expr *Node) *output {
 // All nodes of the copy stand for n.
 func (c *canonicaliser) substitute(n, expr *Node) *Node {
 	o := c.output(expr)
-	if !o.small {
+	if o.size == 0 || o.size > maxSubstitute || o.size > c.budget {
 		return stand(n, Column, o.name)
 	}
+	c.budget -= o.size
 	out := o.tree.Clone()
 	Walk(out, func(d *Node) bool {
 		d.Start, d.End, d.Origin = n.Start, n.End, n

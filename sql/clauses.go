@@ -17,7 +17,8 @@ const maxTextBytes = 1 << 17
 //
 // The units partition text[:n], where n ends the first statement: each unit
 // starts at its keyword and ends where the next one starts, so white space,
-// comments and the closing semicolon belong to the unit before them. Text ahead
+// comments and the closing semicolon belong to the unit before them. Only the
+// first 128 KiB are read; what follows counts as text after the statement. Text ahead
 // of the first SELECT, WITH or VALUES (reasoning, a code fence) belongs to the
 // first unit; text after the first statement belongs to none. Text without any
 // clause keyword is one SELECT unit; blank text has no units.

@@ -54,9 +54,17 @@ func checkPartition(t testing.TB, text string) {
 // cut off between words gets the units of the whole text as far as it goes, but
 // for the last.
 func TestClausesOfPrefixes(t *testing.T) {
-	for _, text := range statements(t) {
+	texts := statements(t)
+	for _, q := range goldQueries(t) {
+		texts = append(texts, q.sql)
+	}
+	step := 3
+	if *mutants >= 100000 {
+		step = 1
+	}
+	for k, text := range texts {
 		whole := Clauses(text)
-		for n := range len(text) {
+		for n := k % step; n < len(text); n += step {
 			checkPartition(t, text[:n])
 			if n > 0 && isWordByte(text[n-1]) && isWordByte(text[n]) {
 				continue // SELECT group_concat(a) may look like GROUP BY
@@ -67,6 +75,21 @@ func TestClausesOfPrefixes(t *testing.T) {
 					t.Fatalf("%q: unit %d is %v, of the whole text %v", text[:n], i, units[i], whole[i])
 				}
 			}
+		}
+	}
+}
+
+// TestClausesOfLongText cuts text of a megabyte.
+func TestClausesOfLongText(t *testing.T) {
+	for _, part := range []string{
+		"a", " ", "\n", "(", ")", "'", `"`, "`", "[", "]", ";", ",", ".", "-", "--\n", "/*", "*/", "/**/", "```", "1", "1e", "x'", "\xff", "é",
+		"SELECT ", "FROM t ", "UNION ", "(SELECT ", "WITH x AS (", "a.b ", "IS NOT DISTINCT FROM ", "GROUP BY ", "CASE ",
+	} {
+		for _, head := range []string{"", "SELECT a FROM t WHERE ", "SELECT '", "SELECT /*"} {
+			text := head + strings.Repeat(part, 1<<20/len(part))
+			checkPartition(t, text)
+			checkPartition(t, text[:maxTextBytes])
+			Parse(text[:maxTextBytes])
 		}
 	}
 }

@@ -34,9 +34,9 @@ const maxCells = 1 << 22
 // commutative operators are in one order. A nil tree is empty.
 //
 // Of scripts with equal cost it takes one that relabels rather than deletes and
-// inserts, so that few nodes are touched. Hostile trees, of a thousand nodes and
-// more on both sides, get the script that deletes all of a and inserts all of b,
-// with its cost: an upper bound in bounded time.
+// inserts, so that few nodes are touched. Trees of a thousand nodes and more on
+// both sides are compared from the top down instead, sibling by sibling: that
+// script is valid, and so its cost an upper bound, and the time stays bounded.
 func Distance(a, b *Node) (cost int, script []Edit) {
 	if Equal(a, b) {
 		return 0, nil
@@ -47,6 +47,9 @@ func Distance(a, b *Node) (cost int, script []Edit) {
 		m := newMatcher(x, y)
 		m.fill()
 		pairs = m.trace(pairs)
+	} else {
+		last := pair{int32(len(x.nodes) - 1), int32(len(y.nodes) - 1)}
+		pairs = outline(x, y, last, pairs)
 	}
 	return writeScript(x, y, pairs)
 }
@@ -210,6 +213,48 @@ func (m *matcher) trace(pairs []pair) []pair {
 		}
 	}
 	return pairs
+}
+
+// outline pairs the nodes of two large trees that are easily seen to belong
+// together: roots of one kind, their first and last children as far as they are
+// equal, and those between in order.
+func outline(x, y *tree, at pair, pairs []pair) []pair {
+	if x.nodes[at.i].Kind != y.nodes[at.j].Kind {
+		return pairs
+	}
+	pairs = append(pairs, at)
+	a, b := x.children(at.i), y.children(at.j)
+	for len(a) > 0 && len(b) > 0 && Equal(x.nodes[a[0]], y.nodes[b[0]]) {
+		pairs = whole(x, pair{a[0], b[0]}, pairs)
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && Equal(x.nodes[a[len(a)-1]], y.nodes[b[len(b)-1]]) {
+		pairs = whole(x, pair{a[len(a)-1], b[len(b)-1]}, pairs)
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	for k := range min(len(a), len(b)) {
+		pairs = outline(x, y, pair{a[k], b[k]}, pairs)
+	}
+	return pairs
+}
+
+// whole pairs all nodes of two equal subtrees; post-order numbers both alike.
+func whole(x *tree, root pair, pairs []pair) []pair {
+	for below := range root.i - x.leftmost[root.i] + 1 {
+		pairs = append(pairs, pair{root.i - below, root.j - below})
+	}
+	return pairs
+}
+
+// children lists the children of node i, first to last.
+func (t *tree) children(i int32) []int32 {
+	list := make([]int32, len(t.nodes[i].Children))
+	child := i - 1
+	for k := len(list) - 1; k >= 0; k-- {
+		list[k] = child
+		child = t.leftmost[child] - 1
+	}
+	return list
 }
 
 // writeScript lists the edits that the mapping leaves: nodes of x in no pair,

@@ -108,6 +108,23 @@ func TestDistanceIsAMetric(t *testing.T) {
 	})
 }
 
+// TestOutlineIsAScript checks what large trees get, on small ones.
+func TestOutlineIsAScript(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := drawTree(t, "a", 12), drawTree(t, "b", 12)
+		x, y := postorder(a), postorder(b)
+		last := pair{int32(len(x.nodes) - 1), int32(len(y.nodes) - 1)}
+		cost, script := writeScript(x, y, outline(x, y, last, nil))
+		checkScript(t, a, b, cost, script)
+		if best, _ := Distance(a, b); cost < best {
+			t.Fatalf("outline costs %d, less than the distance %d", cost, best)
+		}
+		if Equal(a, b) && cost != 0 {
+			t.Fatalf("equal trees cost %d", cost)
+		}
+	})
+}
+
 // checkScript checks that a script costs what it says and accounts for every
 // node: the nodes it neither deletes nor inserts are as many on both sides.
 func checkScript(t *rapid.T, a, b *Node, cost int, script []Edit) {
@@ -172,8 +189,13 @@ func TestDistanceOfEmptyAndHugeTrees(t *testing.T) {
 	if cost, _ := Distance(wide(3), nil); cost != 4 {
 		t.Errorf("4 nodes to nil costs %d", cost)
 	}
-	if cost, _ := Distance(wide(20000), wide(20001)); cost != 40003 {
-		t.Errorf("beyond the limit the cost is %d, want both sizes", cost)
+	if cost, _ := Distance(wide(20000), wide(20001)); cost != 1 {
+		t.Errorf("one more among 20000 equal children costs %d", cost)
+	}
+	changed := wide(20000)
+	changed.Children[7000].Value, changed.Children[9000].Kind = "2", Column
+	if cost, script := Distance(wide(20000), changed); cost != 3 || len(script) != 3 {
+		t.Errorf("two changed children cost %d with %d edits", cost, len(script)) // deleted and inserted, or relabelled for 2
 	}
 	if cost, _ := Distance(nil, nil); cost != 0 {
 		t.Errorf("nil to nil costs %d", cost)
