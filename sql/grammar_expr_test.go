@@ -40,7 +40,7 @@ func (w *writer) operation() {
 		w.put(one(w.Rand, "ISNULL", "NOTNULL", "NOT NULL", "IS NULL", "IS NOT NULL"))
 	case 10:
 		w.expr()
-		w.put(one(w.Rand, "LIKE", "NOT LIKE", "GLOB", "NOT GLOB"))
+		w.put(one(w.Rand, "LIKE", "NOT LIKE", "LIKE", "GLOB", "GLOB", "NOT GLOB", "REGEXP", "NOT MATCH"))
 		w.expr()
 		w.maybe(20, func() { w.put("ESCAPE", "'!'") })
 	case 11:

@@ -321,13 +321,20 @@ func (w *writer) source() toySource {
 			w.put("main", ".")
 		}
 	})
+	isSinger := table.name == "singer"
 	w.name(table.name)
 	w.maybe(60, func() {
 		table.name = w.fresh()
 		w.put(one(w.Rand, "AS", ""))
 		w.name(table.name)
 	})
-	w.maybe(2, func() { w.put("NOT INDEXED") })
+	w.maybe(3, func() {
+		if isSinger {
+			w.put(one(w.Rand, "INDEXED BY by_age", "NOT INDEXED"))
+		} else {
+			w.put("NOT INDEXED")
+		}
+	})
 	return table
 }
 

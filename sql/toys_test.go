@@ -18,7 +18,8 @@ var toyTables = []struct {
 	declaration string
 }{
 	{toySource{"singer", []string{"id", "name", "country", "age", "full name"}},
-		`CREATE TABLE singer(id INTEGER PRIMARY KEY, name TEXT, country varchar(20), age int, "full name" text)`},
+		`CREATE TABLE singer(id INTEGER PRIMARY KEY, name TEXT, country varchar(20), age int, "full name" text);
+			CREATE INDEX by_age ON singer(age)`},
 	{toySource{"Concert", []string{"Id", "Name", "singer_id", "year", "END"}},
 		`CREATE TABLE "Concert"("Id" INTEGER, "Name" TEXT, singer_id INTEGER REFERENCES singer(id), year date, "END" REAL)`},
 	{toySource{"order", []string{"id", "group", "amount"}},
