@@ -24,8 +24,7 @@ type worker struct {
 	process  *exec.Cmd
 	requests *os.File
 	replies  *os.File
-	watchdog *watchdog
-	buf      []byte
+	buf      []byte // holds a request, then the beginning of its reply
 }
 
 // job is one query for a worker.
@@ -63,7 +62,6 @@ func startWorker() (*worker, error) {
 	}
 	defer stdout.Close()
 	w := &worker{requests: requests, replies: replies, buf: make([]byte, C.MAX_REQUEST_BYTES)}
-	w.watchdog = newWatchdog(w.kill)
 	w.process = &exec.Cmd{
 		Path:   "/proc/self/exe", // also when the file was replaced meanwhile
 		Args:   []string{"caper-sql-worker"},
@@ -94,7 +92,6 @@ func blockingPipe() (read, write *os.File, err error) {
 
 // stop kills the process and says how it ended, which may have been earlier.
 func (w *worker) stop() *os.ProcessState {
-	w.watchdog.stop()
 	w.kill()
 	w.closePipes()
 	w.process.Wait()
@@ -119,9 +116,9 @@ func (w *worker) run(ctx context.Context, j job) (out *outcome, err error) {
 			}
 		}()
 	}
-	w.watchdog.start(j.limits.Timeout + grace)
+	watchdog := time.AfterFunc(j.limits.Timeout+grace, w.kill)
 	out, err = w.exchange(j)
-	if bit := w.watchdog.rest(); bit {
+	if inTime := watchdog.Stop(); !inTime {
 		return nil, timeout(j.limits)
 	}
 	if err != nil {
