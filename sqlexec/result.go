@@ -1,11 +1,12 @@
 // Package sqlexec runs untrusted SELECT queries on SQLite files and compares their
 // results.
 //
-// A Database (database.go) is a file opened read-only; each query runs on a session
+// A Database (database.go) is a file opened read-only. Each query goes to a worker
+// process (worker.go, worker.c), which can be killed, and runs there on a session
 // (session.c) that admits nothing but reading, under limits of time, memory, length
-// and result size, and whatever it does is a Result or a typed Error. A Cache
-// (cache.go) runs equal queries once. A Rule (rule.go) says whether a prediction's
-// result is as good as gold's.
+// and result size. Whatever it does is a Result or a typed Error. A Cache (cache.go)
+// runs equal queries once. A Rule (rule.go) says whether a prediction's result is as
+// good as gold's.
 package sqlexec
 
 import "time"

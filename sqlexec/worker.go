@@ -69,7 +69,7 @@ func startWorker() (*worker, error) {
 		Stdin:  stdin,
 		Stdout: stdout,
 		SysProcAttr: &syscall.SysProcAttr{
-			Pdeathsig: syscall.SIGKILL,
+			Pdeathsig: syscall.SIGKILL, // with the thread that starts it, and Go keeps those
 			Setpgid:   true, // ctrl-C is for the program, which ends its workers itself
 		},
 	}
