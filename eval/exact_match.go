@@ -53,12 +53,8 @@ type matchedPart struct {
 type MatchOptions struct {
 	Schemas *Schemas
 	Workers int
-	// Quirks are those of the official script, exactmatch.Official or FirstRelease.
-	Quirks exactmatch.Quirks
-	// ValueWord replaces the letters "value" in predictions by 1 first, as the
-	// test-suite evaluator does and Spider's first one does not.
-	ValueWord bool
-	Explain   bool
+	Script  exactmatch.Script
+	Explain bool
 }
 
 // MatchExactly judges candidates by Spider's exact match and hands them to emit in
@@ -73,14 +69,14 @@ func (o MatchOptions) match(_ context.Context, r data.Rollout) (Matched, error) 
 	if err != nil {
 		return m, err
 	}
-	gold, err := exactmatch.Parse(schema, r.Gold)
+	gold, err := o.Script.Parse(schema, r.Gold)
 	if err != nil {
 		m.Verdict, m.Message, _ = unreadGold(err)
 		m.Strict = m.Verdict
 		return m, nil
 	}
 	m.Hardness = gold.Hardness()
-	m.Verdict, m.Message, m.Score = o.verdict(schema, gold, o.predicted(r.SQL), o.Quirks)
+	m.Verdict, m.Message, m.Score = o.verdict(schema, gold, o.predicted(r.SQL), o.Script.Quirks())
 	m.Strict, _, _ = o.verdict(schema, gold, r.SQL, nil)
 	if o.Explain && m.Strict != m.Verdict {
 		m.Quirks = o.smallest(schema, gold, m)
@@ -88,15 +84,16 @@ func (o MatchOptions) match(_ context.Context, r data.Rollout) (Matched, error) 
 	return m, nil
 }
 
+// predicted is the text that the script reads in place of a prediction.
 func (o MatchOptions) predicted(sql string) string {
-	if o.ValueWord {
+	if o.Script == exactmatch.TestSuite {
 		return sqlexec.Quirks{sqlexec.ValueWord}.RewritePrediction(sql)
 	}
 	return sql
 }
 
 func (o MatchOptions) verdict(schema *exactmatch.Schema, gold *exactmatch.Query, sql string, quirks exactmatch.Quirks) (Verdict, string, exactmatch.Score) {
-	pred, err := exactmatch.Parse(schema, sql)
+	pred, err := o.Script.Parse(schema, sql)
 	score := exactmatch.Compare(gold, pred, schema, quirks)
 	switch {
 	case err != nil:
@@ -109,13 +106,13 @@ func (o MatchOptions) verdict(schema *exactmatch.Schema, gold *exactmatch.Query,
 
 // smallest leaves out one quirk after the other as long as the verdict stays.
 func (o MatchOptions) smallest(schema *exactmatch.Schema, gold *exactmatch.Query, m Matched) (needed sqlexec.Quirks) {
+	quirks := o.Script.Quirks()
 	text := m.SQL
-	if v, _, _ := o.verdict(schema, gold, text, o.Quirks); v != m.Verdict {
+	if v, _, _ := o.verdict(schema, gold, text, quirks); v != m.Verdict {
 		text = o.predicted(text)
 		needed = append(needed, sqlexec.ValueWord)
 	}
-	quirks := o.Quirks
-	for _, q := range o.Quirks {
+	for _, q := range o.Script.Quirks() {
 		fewer := quirks.Without(q)
 		if v, _, _ := o.verdict(schema, gold, text, fewer); v == m.Verdict {
 			quirks = fewer

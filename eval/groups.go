@@ -93,7 +93,7 @@ func (g *Groups) hardnessOf(key questionKey, r data.Rollout) string {
 	}
 	level := "unknown"
 	if schema, err := g.schemas.Get(r.DBID); err == nil {
-		if gold, err := exactmatch.Parse(schema, r.Gold); err == nil {
+		if gold, err := exactmatch.TestSuite.Parse(schema, r.Gold); err == nil {
 			level = string(gold.Hardness())
 		}
 	}

@@ -94,6 +94,7 @@ var reasons = map[sqlexec.Quirk]string{
 	sqlexec.Quirk(exactmatch.ValuesDropped):         "values in conditions are not compared",
 	sqlexec.Quirk(exactmatch.DistinctDropped):       "DISTINCT is not compared",
 	sqlexec.Quirk(exactmatch.LimitValueDropped):     "the number behind LIMIT is not compared",
+	sqlexec.Quirk(exactmatch.NestedLimitDropped):    "the number behind LIMIT is not compared in sub-queries either",
 	sqlexec.Quirk(exactmatch.OneDirection):          "the last ASC or DESC is taken for all of ORDER BY",
 	sqlexec.Quirk(exactmatch.JoinConditionsIgnored): "conditions of joins are not compared",
 	sqlexec.Quirk(exactmatch.AndOrAsSet):            "of AND and OR only the set is compared",

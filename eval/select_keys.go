@@ -20,11 +20,11 @@ func newSelectKeys(schemas *Schemas, r data.Rollout, quirks sqlexec.Quirks) (k s
 	if err != nil {
 		return k, false, err
 	}
-	gold, err := exactmatch.Parse(schema, r.Gold)
+	gold, err := exactmatch.Spider.Parse(schema, r.Gold)
 	if err != nil {
 		return k, false, err
 	}
-	pred, err := exactmatch.Parse(schema, r.SQL)
+	pred, err := exactmatch.Spider.Parse(schema, r.SQL)
 	if err != nil {
 		return k, true, nil
 	}

@@ -29,7 +29,7 @@ type evalCompareCommand struct {
 }
 
 func (c *evalCompareCommand) Help() string {
-	return `Examples:
+	return `Example:
   caper eval compare a.verdicts.jsonl b.verdicts.jsonl
   caper eval compare --bench spider --split dev predictions-a.txt predictions-b.txt`
 }

@@ -10,8 +10,7 @@ import (
 
 type evalEMCommand struct {
 	evalFlags `embed:""`
-	Release   string `help:"current: the script as it is; first: Spider's first release, which made its own example." enum:"current,first" default:"current"`
-	ValueWord bool   `help:"Replace the letters \"value\" in predictions by 1 first, as the test-suite evaluator does."`
+	Script    string `help:"spider (taoyds/spider), test-suite (taoyds/test-suite-sql-eval), or first (Spider's first release)." enum:"spider,test-suite,first" default:"spider"`
 	Explain   bool   `help:"Name what was overlooked in each match that is none when nothing is."`
 }
 
@@ -34,10 +33,7 @@ func (c *evalEMCommand) Run(ctx context.Context) error {
 		return err
 	}
 	o := eval.MatchOptions{
-		Schemas: eval.NewSchemas(bench), Workers: c.workers(), Quirks: exactmatch.Official, ValueWord: c.ValueWord, Explain: c.Explain,
-	}
-	if c.Release == "first" {
-		o.Quirks = exactmatch.FirstRelease
+		Schemas: eval.NewSchemas(bench), Workers: c.workers(), Script: exactmatch.Script(c.Script), Explain: c.Explain,
 	}
 	groups, err := c.groups(bench, o.Schemas)
 	if err != nil {

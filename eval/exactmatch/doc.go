@@ -8,10 +8,11 @@
 // letter, and names every departure from a plain comparison (Quirk) so that it can
 // be left out.
 //
-//	gold, err := exactmatch.Parse(schema, goldSQL)  // tokens.go, parse.go
-//	pred, err := exactmatch.Parse(schema, predSQL)
-//	score := exactmatch.Compare(gold, pred, schema, exactmatch.Official) // compare.go
-//	level := gold.Hardness()                        // hardness.go
+//	script := exactmatch.Spider                    // script.go
+//	gold, err := script.Parse(schema, goldSQL)     // tokens.go, parse.go
+//	pred, err := script.Parse(schema, predSQL)
+//	score := exactmatch.Compare(gold, pred, schema, script.Quirks()) // compare.go
+//	level := gold.Hardness()                       // hardness.go
 //
 // The table that the official script prints is Report (report.go).
 package exactmatch

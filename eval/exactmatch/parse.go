@@ -29,14 +29,14 @@ type ParseError struct{ text string }
 
 func (e *ParseError) Error() string { return e.text }
 
-// Parse reads a query as the official parser does. What stands behind the last
+// Parse reads a query as a script's parser does. What stands behind the last
 // clause that it understands is not looked at.
-func Parse(s *Schema, query string) (q *Query, err error) {
+func (s Script) Parse(schema *Schema, query string) (q *Query, err error) {
 	tokens, err := tokenize(query)
 	if err != nil {
 		return nil, &ParseError{err.Error()}
 	}
-	p := &parser{tokens: tokens, schema: s}
+	p := &parser{script: s, tokens: tokens, schema: schema}
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -52,6 +52,7 @@ func Parse(s *Schema, query string) (q *Query, err error) {
 
 // parser reads tokens from at on. Its methods panic with a *ParseError.
 type parser struct {
+	script  Script
 	tokens  []string
 	at      int
 	schema  *Schema
@@ -143,8 +144,7 @@ func (p *parser) query() *Query {
 	}
 	p.orderBy(q, tables)
 	if p.skip("limit") {
-		q.Limit = p.peek()
-		p.at++
+		q.Limit = p.limit()
 	}
 	p.semicolons()
 	if isBlock {
@@ -157,6 +157,19 @@ func (p *parser) query() *Query {
 		q.Operand = p.query()
 	}
 	return q
+}
+
+func (p *parser) limit() string {
+	token := p.peek()
+	p.at++
+	if !p.script.limitIsNumber() {
+		return token
+	}
+	n, err := strconv.Atoi(token)
+	if err != nil {
+		p.fail("LIMIT %q is no number", token)
+	}
+	return strconv.Itoa(n)
 }
 
 func (p *parser) semicolons() {
@@ -388,7 +401,7 @@ func (p *parser) value(tables []string) *Value {
 		for end < len(p.tokens) && !slices.Contains(valueEnds, p.tokens[end]) {
 			end++
 		}
-		part := &parser{tokens: p.tokens[start:end], schema: p.schema, aliases: p.aliases}
+		part := &parser{script: p.script, tokens: p.tokens[start:end], schema: p.schema, aliases: p.aliases}
 		c := part.column(tables)
 		v.Column = &c
 		p.at = end

@@ -123,7 +123,7 @@ func (p printer) query(q *Query) string {
 		groups = append(groups, p.column(c))
 	}
 	limit := q.Limit
-	if limit != "" && p.quirks.has(LimitValueDropped) {
+	if limit != "" && p.quirks.has(NestedLimitDropped) {
 		limit = "limit"
 	}
 	operand := ""

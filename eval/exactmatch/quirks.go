@@ -13,8 +13,10 @@ const (
 	DistinctDropped Quirk = "distinct-dropped"
 	// ForeignKeysMerged: columns that a foreign key connects are one column.
 	ForeignKeysMerged Quirk = "fk-merged"
-	// LimitValueDropped: LIMIT counts as there or not there.
+	// LimitValueDropped: LIMIT counts as there or not there, outside sub-queries.
 	LimitValueDropped Quirk = "limit-value-dropped"
+	// NestedLimitDropped: the same in sub-queries. In the test-suite script only.
+	NestedLimitDropped Quirk = "nested-limit-dropped"
 	// OneDirection: the last ASC or DESC that is written holds for all of ORDER BY.
 	OneDirection Quirk = "one-direction"
 	// JoinConditionsIgnored: conditions behind ON are not compared.
@@ -22,19 +24,12 @@ const (
 	// AndOrAsSet: of the words between conditions only the set of them counts.
 	AndOrAsSet Quirk = "and-or-set"
 	// SingleTableUnchecked: where gold reads one table only, the tables do not
-	// count. In the first release only (before October 2018).
+	// count. In the first release only.
 	SingleTableUnchecked Quirk = "single-table-unchecked"
 )
 
 // Quirks is a set of them.
 type Quirks []Quirk
-
-// Official are the quirks of the script today; FirstRelease those of the one that
-// made Spider's own example.
-var (
-	Official     = Quirks{ValuesDropped, DistinctDropped, ForeignKeysMerged, LimitValueDropped, OneDirection, JoinConditionsIgnored, AndOrAsSet}
-	FirstRelease = append(slices.Clip(Official), SingleTableUnchecked)
-)
 
 func (q Quirks) has(x Quirk) bool { return slices.Contains(q, x) }
 

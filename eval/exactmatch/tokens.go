@@ -18,13 +18,11 @@ func tokenize(query string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	tokens := words(text)
+	tokens := words(strings.ToLower(text))
 	for i, t := range tokens {
-		t = strings.ToLower(t)
 		if literal, ok := literals[t]; ok {
-			t = literal
+			tokens[i] = literal
 		}
-		tokens[i] = t
 	}
 	return joinOperators(tokens), nil
 }
@@ -87,11 +85,18 @@ func words(text string) []string {
 			out.WriteRune(c)
 		}
 	}
-	return strings.Fields(contraction.ReplaceAllString(out.String(), "$1$3$5$7$9 $2$4$6$8$10"))
+	spaced := out.String()
+	if slices.ContainsFunc(contractions, func(word string) bool { return strings.Contains(spaced, word) }) {
+		spaced = contraction.ReplaceAllString(spaced, "$1$3$5$7$9$11 $2$4$6$8$10$12")
+	}
+	return strings.Fields(spaced)
 }
 
-// contraction finds English words that the tokenizer cuts in two.
-var contraction = regexp.MustCompile(`(?i)\b(?:(can)(not)|(gim)(me)|(gon)(na)|(got)(ta)|(lem)(me))\b`)
+// Words that the tokenizer cuts in two, for the sake of English.
+var (
+	contractions = []string{"cannot", "gimme", "gonna", "gotta", "lemme", "wanna"}
+	contraction  = regexp.MustCompile(`\b(?:(can)(not)|(gim)(me)|(gon)(na)|(got)(ta)|(lem)(me)|(wan)(na))\b`)
+)
 
 // finalPeriod returns the index of the period that ends the text, or -1.
 func finalPeriod(text []rune) int {
