@@ -97,6 +97,9 @@ func write(ctx context.Context, bench *data.Benchmark, work string, o Options) (
 	ids := slices.Sorted(maps.Keys(golds))
 	parts := make([]Summary, len(ids))
 	err = inParallel(len(ids), func(i int) (err error) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if parts[i], err = writeDatabase(ctx, bench, work, ids[i], golds[ids[i]], o); err != nil {
 			err = fmt.Errorf("database %s: %w", ids[i], err)
 		}

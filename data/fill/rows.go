@@ -10,8 +10,8 @@ import (
 // nullShare is how often a cell that may be NULL is.
 const nullShare = 0.04
 
-// maxRefusals is how often in a row SQLite may refuse rows of a table before it
-// counts as full: a key of few values, or a CHECK that hardly any row satisfies.
+// maxRefusals is how many rows of a table SQLite may refuse before the table counts
+// as full: it has a key of few values, or a CHECK that hardly any row satisfies.
 const maxRefusals = 100
 
 // fillTable adds up to n rows. Where none is accepted, the error is the

@@ -43,7 +43,7 @@ type column struct {
 	// to the column, or a query looks for what is not in it, and with one NULL there
 	// `x NOT IN (...)` holds for no x.
 	noNull bool
-	domain   *domain
+	domain *domain
 }
 
 // reference is a foreign key: the columns repeat the target columns of a row of
