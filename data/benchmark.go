@@ -38,6 +38,7 @@ type Benchmark struct {
 	databases map[string]*sqlexec.Database
 	variants  map[string][]*sqlexec.Database // of a database, which is the first
 	schemas   map[string]*sql.Schema
+	prompts   map[string]string     // the schemas as prompts say them
 	given     map[string][]Question // splits that have no file
 }
 
@@ -96,7 +97,7 @@ func OpenBenchmark(dir, format string) (*Benchmark, error) {
 	}
 	b := &Benchmark{
 		Name: filepath.Base(abs), Layout: l.name, Dir: dir, Limits: sqlexec.DefaultLimits(), layout: l,
-		databases: map[string]*sqlexec.Database{}, schemas: map[string]*sql.Schema{},
+		databases: map[string]*sqlexec.Database{}, schemas: map[string]*sql.Schema{}, prompts: map[string]string{},
 	}
 	b.tables = sync.OnceValues(b.readTables)
 	return b, nil

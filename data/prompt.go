@@ -19,16 +19,33 @@ import (
 // type a word, a foreign key stands at its column. Names are spelled as a query
 // must spell them.
 func (b *Benchmark) Prompt(q Question) (string, error) {
-	s, err := b.Schema(q.DBID)
+	schema, err := b.schemaText(q.DBID)
 	if err != nil {
 		return "", err
 	}
 	var text strings.Builder
-	writeSchema(&text, s)
+	text.WriteString(schema)
 	if q.Evidence != "" {
 		text.WriteString("evidence: " + q.Evidence + "\n")
 	}
 	text.WriteString("question: " + q.Question + "\n")
+	return text.String(), nil
+}
+
+// schemaText is the prompt's part on the schema, written once for each database.
+func (b *Benchmark) schemaText(dbID string) (string, error) {
+	s, err := b.Schema(dbID)
+	if err != nil {
+		return "", err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if text, ok := b.prompts[dbID]; ok {
+		return text, nil
+	}
+	var text strings.Builder
+	writeSchema(&text, s)
+	b.prompts[dbID] = text.String()
 	return text.String(), nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"caper/annotate"
@@ -70,12 +71,23 @@ func (c *annotateCommand) Run(ctx context.Context) error {
 		}
 		defer out.Results.Close()
 	}
+	collectRarely()
 	shard, _ := annotate.ParseShard(c.Shard) // checked by Validate
 	summary, err := annotateTo(ctx, bench, shard.Of(rollouts), c.options(), c.Split, out)
 	if err != nil {
 		return err
 	}
 	return c.tell(summary)
+}
+
+// collectRarely suits the garbage collector to annotation, which keeps little of the
+// much that it makes. Whoever sets GOGC knows better.
+func collectRarely() {
+	const percent, most = 400, 600 << 20
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(most)
+	}
 }
 
 // tell writes the summary to wherever it is wanted.
