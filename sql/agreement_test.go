@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"flag"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -74,8 +75,8 @@ func checkAgreement(t *testing.T, db *sql.DB, text string) string {
 	checkRoundTrip(t, text)
 	checkPredicates(t, n, text, Predicates(n, text))
 	Canonical(n, nil)
-	printed := Render(n)
-	if again := prepare(db, printed); (again == nil) != (unprepared == nil) {
+	printed := Render(n) // without hints, which can be wrong
+	if again := prepare(db, printed); (again == nil) != (unprepared == nil) && !(again == nil && hint.MatchString(text)) {
 		t.Errorf("%q: %v\n\tprints as %s\n\t%v", text, unprepared, printed, again)
 	}
 	if unprepared != nil {
@@ -83,6 +84,8 @@ func checkAgreement(t *testing.T, db *sql.DB, text string) string {
 	}
 	return "prepared"
 }
+
+var hint = regexp.MustCompile(`(?i)MATERIALIZED|INDEXED`)
 
 // firstStatement is the part of a text that SQLite prepares.
 func firstStatement(text string) string {

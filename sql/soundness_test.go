@@ -66,13 +66,16 @@ func bag(db *sql.DB, text string) ([]string, error) {
 
 // isDeterminate reports that a statement's rows follow from SQL's rules alone. A
 // LIMIT, a window or a concatenation depends on an order that may be left open, and
-// so does a column beside aggregates that is no key of GROUP BY.
+// so does the first row of a scalar sub-query and a column beside aggregates that
+// is no key of GROUP BY.
 func isDeterminate(n *Node) bool {
 	determinate := true
 	Walk(n, func(n *Node) bool {
 		switch {
 		case n.Kind == Limit, n.Kind == Over, n.Value == "group_concat", n.Value == "string_agg":
 			determinate = false
+		case n.Kind == From && n.Parent.Parent != nil && n.Parent.Parent.Kind == Subquery && n.Parent.Parent.Parent.Kind != In:
+			determinate = determinate && len(n.Children) == 1 && n.Parent.Child(GroupBy) == nil
 		case n.Kind == Select && (n.Child(GroupBy) != nil || n.Child(Having) != nil || hasAggregate(n.Child(Projection))):
 			var keys []string
 			if group := n.Child(GroupBy); group != nil {
