@@ -120,7 +120,14 @@ func TestSingleKeepsOtherClauses(t *testing.T) {
 	o.Injection = false
 	o.Granularity = Top
 	same, restated := 0, 0
-	rollouts := every(5, withRows(bench, data.ReadRollouts(shared(t, "predictions", "spider_dev.jsonl"), bench, "dev")))
+	rollouts := func(yield func(data.Rollout, error) bool) {
+		for r, err := range every(4, withRows(bench, data.ReadRollouts(shared(t, "predictions", "bird_dev.jsonl"), bench, "dev"))) {
+			isSlow := strings.Contains(r.Gold, "EXISTS") // seconds a query, without indexes
+			if !isSlow && !yield(r, err) {
+				return
+			}
+		}
+	}
 	summary, err := Run(t.Context(), bench, rollouts, o, func(tuple data.Tuple) error {
 		if tuple.Operator != operatorSingle || tuple.Root.Start == tuple.Root.End {
 			return nil
