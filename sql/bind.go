@@ -69,12 +69,17 @@ func (s *Scope) bindColumn(n *Node) (b Binding, ok bool) {
 		if i < 0 {
 			continue
 		}
+		here := Binding{Meaning: MeansColumn, Source: source, Column: i}
+		if !ok {
+			b, ok = here, true
+			continue
+		}
 		join, merged := source.merged[strings.ToLower(n.Value)]
 		switch {
-		case !ok, merged && strings.Contains(join, "RIGHT"):
-			b, ok = Binding{Meaning: MeansColumn, Source: source, Column: i}, true
 		case !merged:
 			b.Ambiguous = true
+		case strings.Contains(join, "RIGHT"):
+			b = here
 		case strings.Contains(join, "FULL"):
 			b.Coalesced = true
 		}

@@ -96,7 +96,7 @@ func (c *canonicaliser) innerJoins(out *Node, nodes []*Node) {
 	for i := range order {
 		order[i] = i
 	}
-	if !c.showsOrder(nodes[0].Block(), nodes) {
+	if len(nodes) > 1 && !c.showsOrder(nodes[0].Block(), nodes) {
 		slices.SortStableFunc(order, func(i, j int) int { return compareNodes(sources[i], sources[j]) })
 	}
 

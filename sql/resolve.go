@@ -87,6 +87,8 @@ func (r *resolver) exprs(n *Node, scope *Scope, common *ctes) {
 	case n.Kind == Table: // IN table
 		r.sources[n] = r.table(n, common)
 		return
+	case n.Kind == TableFunction && n.Parent.Kind == In:
+		r.sources[n] = tableFunction(n)
 	}
 	for _, c := range n.Children {
 		r.exprs(c, scope, common)
@@ -178,8 +180,7 @@ func (r *resolver) source(n *Node, scope *Scope, common *ctes) {
 	case Table:
 		s = r.table(n, common)
 	case TableFunction:
-		s = &Source{Node: n, Instance: strings.ToLower(n.Value), Table: tableFunctions.Table(n.Value)}
-		s.Open = s.Table == nil
+		s = tableFunction(n)
 	case Derived:
 		body := n.Children[0]
 		r.block(body, scope.Outer, common)
@@ -216,6 +217,13 @@ func (r *resolver) table(n *Node, common *ctes) *Source {
 	if s.Table == nil {
 		s.Table = tableFunctions.Table(n.Value)
 	}
+	s.Open = s.Table == nil
+	return s
+}
+
+// tableFunction makes the source for a table-valued function.
+func tableFunction(n *Node) *Source {
+	s := &Source{Node: n, Instance: strings.ToLower(n.Value), Table: tableFunctions.Table(n.Value)}
 	s.Open = s.Table == nil
 	return s
 }

@@ -246,7 +246,7 @@ func TestSchema(t *testing.T) {
 				{Name: "price", Type: "REAL"}, {Name: "sold", Type: "DATE"}, {Name: "left_over", Type: "BOOLEAN"}}},
 			{Name: "sale", Columns: []capersql.SchemaColumn{
 				{Name: "id", Type: "INTEGER", PrimaryKey: true}, {Name: "item_id", Type: "INT"}, {Name: "Note"}}},
-			{Name: "cheap", Columns: []capersql.SchemaColumn{
+			{Name: "cheap", NoRowID: true, Columns: []capersql.SchemaColumn{
 				{Name: "id", Type: "INTEGER"}, {Name: "name", Type: "TEXT"},
 				{Name: "price", Type: "REAL"}, {Name: "sold", Type: "DATE"}, {Name: "left_over", Type: "BOOLEAN"}}},
 		},

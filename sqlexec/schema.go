@@ -10,7 +10,7 @@ import (
 // Tables and views in the order of their creation, columns in theirs; SQLite's
 // own tables and the shadow tables of virtual ones are left out.
 const columnsQuery = `
-	SELECT t.name, c.name, c.type, c.pk > 0
+	SELECT t.name, c.name, c.type, c.pk > 0, t.wr OR t.type = 'view'
 	FROM pragma_table_list AS t
 	JOIN sqlite_schema AS s ON s.name = t.name
 	JOIN pragma_table_info(t.name) AS c
@@ -27,8 +27,8 @@ const foreignKeysQuery = `
 	ORDER BY s.rowid, f.id DESC, f.seq`
 
 // Schema reads the tables, columns and foreign keys that the file declares. A
-// foreign key to a table or column that does not exist is left out. The limits are
-// the default ones: those of the database are for queries, and may be narrow.
+// foreign key to a table or column that does not exist is left out. As in Open, the
+// limits are the default ones.
 func (d *Database) Schema() (*sql.Schema, error) {
 	columns, err := d.query(context.Background(), columnsQuery, DefaultLimits(), true)
 	if err != nil {
@@ -42,7 +42,7 @@ func (d *Database) Schema() (*sql.Schema, error) {
 	for _, row := range columns.Rows {
 		name := row[0].(string)
 		if n := len(s.Tables); n == 0 || s.Tables[n-1].Name != name {
-			s.Tables = append(s.Tables, sql.SchemaTable{Name: name})
+			s.Tables = append(s.Tables, sql.SchemaTable{Name: name, NoRowID: row[4] == int64(1)})
 		}
 		t := &s.Tables[len(s.Tables)-1]
 		declared, _ := row[2].(string)
