@@ -99,8 +99,9 @@ func open(path string, l Limits) (*Database, error) {
 		number:   databases.Add(1),
 	}
 	workers().use(1)
-	// The first read of the schema finds a file that is damaged or cut short.
-	if _, err := d.query(context.Background(), "SELECT count(*) FROM sqlite_schema", l, true); err != nil {
+	// The first read of the schema finds a file that is damaged or cut short. The
+	// limits of queries may be too narrow for it.
+	if _, err := d.query(context.Background(), "SELECT count(*) FROM sqlite_schema", DefaultLimits(), true); err != nil {
 		d.Close()
 		return nil, err
 	}

@@ -104,7 +104,7 @@ func readAll(t *testing.T, path string) (failures []string) {
 		t.Errorf("%s: an error without class: %v", path, err)
 		return "unknown"
 	}
-	d, err := Open(path, Limits{Timeout: 300 * time.Millisecond, Rows: 10_000, Bytes: 8 << 20})
+	d, err := Open(path, Limits{Timeout: time.Second, Rows: 10_000, Bytes: 8 << 20})
 	if err != nil {
 		return []string{class(err)}
 	}

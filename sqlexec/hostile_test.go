@@ -193,6 +193,11 @@ func hostileLimits(want Failure) Limits {
 func TestHostileQueries(t *testing.T) {
 	path := writeDatabase(t, append(shop, "CREATE TABLE n AS WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r LIMIT 2000) SELECT i FROM r")...)
 	unchanged := watchFolder(t, filepath.Dir(path))
+	patient, err := Open(path, DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer patient.Close()
 	databases := map[Limits]*Database{}
 	for _, h := range hostile {
 		l := hostileLimits(h.want)
@@ -211,13 +216,13 @@ func TestHostileQueries(t *testing.T) {
 			if _, err := d.Query(context.Background(), h.query); failureOf(err) != h.want {
 				t.Errorf("%.60q: have %.200v, want failure %q", h.query, err, h.want)
 			}
-			if r, err := d.Query(context.Background(), "SELECT count(*) FROM item"); err != nil || r.Rows[0][0] != int64(3) {
-				t.Errorf("an honest query after it: %v, %v", r, err)
-			}
+			honest(t, patient)
 		})
 	}
-	if peak := workersPeakBytes(t); peak > 200<<20 {
-		t.Errorf("a worker took %d MB; SQLite may take %d, a result %d", peak>>20, 4*8, 8)
+	peak := workersPeakBytes(t)
+	t.Logf("a worker took %d MB; SQLite may take %d, a result %d", peak>>20, 4*8, 8)
+	if peak > 200<<20 {
+		t.Error("too much")
 	}
 	unchanged()
 }

@@ -70,7 +70,7 @@ func startWorker() (*worker, error) {
 		Stdout: stdout,
 		SysProcAttr: &syscall.SysProcAttr{
 			Pdeathsig: syscall.SIGKILL, // with the thread that starts it, and Go keeps those
-			Setpgid:   true, // ctrl-C is for the program, which ends its workers itself
+			Setpgid:   true,            // ctrl-C is for the program, which ends its workers itself
 		},
 	}
 	if err := w.process.Start(); err != nil {

@@ -191,7 +191,7 @@ func busy(pid int) bool {
 
 // TestStoppedWorker: a worker that does nothing at all is replaced too.
 func TestStoppedWorker(t *testing.T) {
-	d, err := Open(writeDatabase(t, shop...), Limits{Timeout: 50 * time.Millisecond, Rows: 10, Bytes: 1 << 20})
+	d, err := Open(writeDatabase(t, shop...), Limits{Timeout: time.Second, Rows: 10, Bytes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
