@@ -55,6 +55,8 @@ type MatchOptions struct {
 	Workers int
 	Script  exactmatch.Script
 	Explain bool
+	// Without are quirks of the script to leave out.
+	Without sqlexec.Quirks
 }
 
 // MatchExactly judges candidates by Spider's exact match and hands them to emit in
@@ -76,7 +78,7 @@ func (o MatchOptions) match(_ context.Context, r data.Rollout) (Matched, error) 
 		return m, nil
 	}
 	m.Hardness = gold.Hardness()
-	m.Verdict, m.Message, m.Score = o.verdict(schema, gold, o.predicted(r.SQL), o.Script.Quirks())
+	m.Verdict, m.Message, m.Score = o.verdict(schema, gold, o.predicted(r.SQL), o.quirks())
 	m.Strict, _, _ = o.verdict(schema, gold, r.SQL, nil)
 	if o.Explain && m.Strict != m.Verdict {
 		m.Quirks = o.smallest(schema, gold, m)
@@ -84,9 +86,18 @@ func (o MatchOptions) match(_ context.Context, r data.Rollout) (Matched, error) 
 	return m, nil
 }
 
+// quirks are those of the script that are not left out.
+func (o MatchOptions) quirks() exactmatch.Quirks {
+	quirks := o.Script.Quirks()
+	for _, q := range o.Without {
+		quirks = quirks.Without(exactmatch.Quirk(q))
+	}
+	return quirks
+}
+
 // predicted is the text that the script reads in place of a prediction.
 func (o MatchOptions) predicted(sql string) string {
-	if o.Script == exactmatch.TestSuite {
+	if o.Script == exactmatch.TestSuite && !o.Without.Has(sqlexec.ValueWord) {
 		return sqlexec.Quirks{sqlexec.ValueWord}.RewritePrediction(sql)
 	}
 	return sql
@@ -106,13 +117,13 @@ func (o MatchOptions) verdict(schema *exactmatch.Schema, gold *exactmatch.Query,
 
 // smallest leaves out one quirk after the other as long as the verdict stays.
 func (o MatchOptions) smallest(schema *exactmatch.Schema, gold *exactmatch.Query, m Matched) (needed sqlexec.Quirks) {
-	quirks := o.Script.Quirks()
+	quirks := o.quirks()
 	text := m.SQL
 	if v, _, _ := o.verdict(schema, gold, text, quirks); v != m.Verdict {
 		text = o.predicted(text)
 		needed = append(needed, sqlexec.ValueWord)
 	}
-	for _, q := range o.Script.Quirks() {
+	for _, q := range o.quirks() {
 		fewer := quirks.Without(q)
 		if v, _, _ := o.verdict(schema, gold, text, fewer); v == m.Verdict {
 			quirks = fewer

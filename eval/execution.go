@@ -94,10 +94,9 @@ type ExecutionOptions struct {
 	Schemas *Schemas
 	// Explain finds the quirks behind verdicts that the strict rule does not share.
 	Explain bool
-	// KeepDistinct leaves DISTINCT in the queries, as the test-suite evaluator does
-	// with --keep_distinct. What it then does not do either is cut the text behind
-	// the first statement.
-	KeepDistinct bool
+	// Without are quirks of the rule to leave out. The test-suite evaluator with
+	// --keep_distinct is the rule without DistinctStripped and FirstStatement.
+	Without sqlexec.Quirks
 }
 
 // cacheBytes is the size of the cache that Execute makes for itself.
@@ -123,8 +122,8 @@ type judge struct {
 
 func newJudge(databases Databases, o ExecutionOptions) *judge {
 	j := &judge{databases: databases, schemas: o.Schemas, cache: o.Cache, quirks: o.Rule.Quirks(), explain: o.Explain}
-	if o.KeepDistinct {
-		j.quirks = j.quirks.Without(sqlexec.DistinctStripped).Without(sqlexec.FirstStatement)
+	for _, q := range o.Without {
+		j.quirks = j.quirks.Without(q)
 	}
 	if j.cache == nil {
 		j.cache = sqlexec.NewCache(cacheBytes)
@@ -198,6 +197,11 @@ func (j *judge) verdict(ctx context.Context, variants []*sqlexec.Database, quirk
 		if err != nil {
 			return failure(err, Failed, TimedOut)
 		}
+		if quirks.Has(sqlexec.BadBytesFail) {
+			if v := unreadText(gold, pred); v != "" {
+				return v, "the result has a text that is not UTF-8", nil
+			}
+		}
 		if quirks.Has(SharedTime) && gold.Elapsed+pred.Elapsed > db.Limits().Timeout {
 			return TimedOut, "gold and prediction together ran out of time", nil
 		}
@@ -208,6 +212,17 @@ func (j *judge) verdict(ctx context.Context, variants []*sqlexec.Database, quirk
 		}
 	}
 	return Correct, "", nil
+}
+
+// unreadText is the verdict where a result has a text that the evaluator cannot read.
+func unreadText(gold, pred *sqlexec.Result) Verdict {
+	switch {
+	case !gold.Decodable():
+		return GoldFailed
+	case !pred.Decodable():
+		return Failed
+	}
+	return ""
 }
 
 // failure turns a query's error into a verdict. An error that no query caused is

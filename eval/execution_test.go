@@ -50,16 +50,21 @@ func (s shop) Schema(dbID string) (*sql.Schema, error) {
 
 func (s shop) Described(string) (*sql.Schema, error) { return nil, nil }
 
-// openShop writes and opens a small database with a short time limit.
+// openShop opens a small database with a short time limit.
 func openShop(t *testing.T) shop {
+	t.Helper()
+	return openTables(t, "CREATE TABLE item (name TEXT, price INT); INSERT INTO item VALUES ('pen', 2), ('ink', 5), ('cap', 2)")
+}
+
+// openTables writes and opens the database that a script makes.
+func openTables(t *testing.T, script string) shop {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "shop.sqlite")
 	connection, err := (&sqlite3.SQLiteDriver{}).Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = connection.(driver.ExecerContext).ExecContext(context.Background(),
-		"CREATE TABLE item (name TEXT, price INT); INSERT INTO item VALUES ('pen', 2), ('ink', 5), ('cap', 2)", nil)
+	_, err = connection.(driver.ExecerContext).ExecContext(context.Background(), script, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

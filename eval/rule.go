@@ -65,6 +65,29 @@ func (r Rule) Quirks() sqlexec.Quirks {
 	return nil
 }
 
+// MatchQuirks are those of an exact-match script.
+func MatchQuirks(script exactmatch.Script) (quirks sqlexec.Quirks) {
+	if script == exactmatch.TestSuite {
+		quirks = append(quirks, sqlexec.ValueWord)
+	}
+	for _, q := range script.Quirks() {
+		quirks = append(quirks, sqlexec.Quirk(q))
+	}
+	return quirks
+}
+
+// CheckQuirks refuses names that are not among an evaluator's quirks.
+func CheckQuirks(names []string, quirks sqlexec.Quirks) (sqlexec.Quirks, error) {
+	var chosen sqlexec.Quirks
+	for _, name := range names {
+		if !quirks.Has(sqlexec.Quirk(name)) {
+			return nil, fmt.Errorf("quirk %q: want some of %v", name, quirks)
+		}
+		chosen = append(chosen, sqlexec.Quirk(name))
+	}
+	return chosen, nil
+}
+
 // Reason says in one line what a quirk does.
 func Reason(q sqlexec.Quirk) string { return reasons[q] }
 

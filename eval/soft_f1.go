@@ -80,7 +80,7 @@ func JudgeSoftly(ctx context.Context, databases Databases, rollouts iter.Seq2[da
 			return Softly{Judged: judged}, err
 		}
 		gold, pred, err := j.results(ctx, r)
-		if err != nil || !gold.Decodable() || !pred.Decodable() {
+		if err != nil {
 			return Softly{Judged: judged}, err
 		}
 		return Softly{judged, SoftF1(gold, pred)}, nil

@@ -80,7 +80,7 @@ func (s *ExecutionSummary) String() string {
 		fmt.Fprintf(&out, "  %-14s %d\n", verdict, s.Verdicts[verdict])
 	}
 	if s.GoldProblems > 0 {
-		fmt.Fprintf(&out, "  gold did not run for %d candidates, which count as not correct; EX of the others %.2f %%; the first: %s\n",
+		fmt.Fprintf(&out, "  gold is at fault for %d candidates, which count as not correct; EX of the others %.2f %%; the first: %s\n",
 			s.GoldProblems, 100*s.Judged, s.goldMessage)
 	}
 	if s.Rule != Strict {

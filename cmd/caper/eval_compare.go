@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,10 +102,8 @@ func (c *evalCompareCommand) sources(ctx context.Context, path string) (map[stri
 	if rollouts, err = f.candidates(ctx, bench, []string{path}); err != nil {
 		return nil, err
 	}
-	o := eval.ExecutionOptions{Rule: eval.Rule(bench.Rule()), Workers: runtime.NumCPU(), Schemas: eval.NewSchemas(bench)}
-	if c.Rule != "" {
-		o.Rule = eval.Rule(c.Rule)
-	}
+	rule := eval.Rule(cmp.Or(c.Rule, string(bench.Rule())))
+	o := eval.ExecutionOptions{Rule: rule, Workers: runtime.NumCPU(), Schemas: eval.NewSchemas(bench)}
 	sources := map[string]*eval.Verdicts{}
 	err = eval.Execute(ctx, bench, rollouts, o, func(j eval.Judged) error { return eval.AddVerdict(sources, j.Rollout, j.Verdict) })
 	return sources, err

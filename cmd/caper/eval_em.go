@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"caper/data"
 	"caper/eval"
@@ -10,8 +11,9 @@ import (
 
 type evalEMCommand struct {
 	evalFlags `embed:""`
-	Script    string `help:"spider (taoyds/spider), test-suite (taoyds/test-suite-sql-eval), or first (Spider's first release)." enum:"spider,test-suite,first" default:"spider"`
-	Explain   bool   `help:"Name what was overlooked in each match that is none when nothing is."`
+	Script    string   `help:"spider (taoyds/spider), test-suite (taoyds/test-suite-sql-eval), or first (Spider's first release)." enum:"spider,test-suite,first" default:"spider"`
+	Without   []string `help:"Leave out quirks of the script, e.g. fk-merged." placeholder:"QUIRK,..."`
+	Explain   bool     `help:"Name what was overlooked in each match that is none when nothing is."`
 }
 
 func (c *evalEMCommand) Help() string {
@@ -34,6 +36,9 @@ func (c *evalEMCommand) Run(ctx context.Context) error {
 	}
 	o := eval.MatchOptions{
 		Schemas: eval.NewSchemas(bench), Workers: c.workers(), Script: exactmatch.Script(c.Script), Explain: c.Explain,
+	}
+	if o.Without, err = eval.CheckQuirks(c.Without, eval.MatchQuirks(o.Script)); err != nil {
+		return usageError{fmt.Errorf("--without: %w", err)}
 	}
 	groups, err := c.groups(bench, o.Schemas)
 	if err != nil {

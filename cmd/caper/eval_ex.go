@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -9,10 +10,10 @@ import (
 )
 
 type evalEXCommand struct {
-	evalFlags    `embed:""`
-	Rule         string `help:"spider, test-suite, bird or strict; default: the benchmark's own." placeholder:"RULE"`
-	Explain      bool   `help:"Name the quirks behind each verdict that the strict rule does not share."`
-	KeepDistinct bool   `help:"Leave DISTINCT in the queries (rule test-suite)."`
+	evalFlags `embed:""`
+	Rule      string   `help:"spider, test-suite, bird or strict; default: the benchmark's own." placeholder:"RULE"`
+	Explain   bool     `help:"Name the quirks behind each verdict that the strict rule does not share."`
+	Without   []string `help:"Leave out quirks of the rule, e.g. value-word." placeholder:"QUIRK,..."`
 }
 
 func (c *evalEXCommand) Help() string {
@@ -40,11 +41,9 @@ func (c *evalEXCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := eval.ExecutionOptions{
-		Rule: eval.Rule(bench.Rule()), Workers: c.workers(), Schemas: schemas, Explain: c.Explain, KeepDistinct: c.KeepDistinct,
-	}
-	if c.Rule != "" {
-		o.Rule = eval.Rule(c.Rule)
+	o := eval.ExecutionOptions{Rule: eval.Rule(cmp.Or(c.Rule, string(bench.Rule()))), Workers: c.workers(), Schemas: schemas, Explain: c.Explain}
+	if o.Without, err = eval.CheckQuirks(c.Without, o.Rule.Quirks()); err != nil {
+		return usageError{fmt.Errorf("--without: %w", err)}
 	}
 	summary := eval.NewExecutionSummary(o.Rule, groups)
 	err = c.lines(func(w *data.File) error {
