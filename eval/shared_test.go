@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"caper/data"
+	"caper/eval/exactmatch"
 )
 
 // sharedFile finds test data that lies beside the repository, if it is there.
@@ -38,5 +39,21 @@ func stream(rollouts []data.Rollout) iter.Seq2[data.Rollout, error] {
 				return
 			}
 		}
+	}
+}
+
+var scripts = []exactmatch.Script{exactmatch.Spider, exactmatch.TestSuite, exactmatch.First}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	text, err := os.ReadFile(from)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(to), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(to, text, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
