@@ -26,8 +26,14 @@ func (r *repair) keep(k int, text string) map[int]string {
 		if i <= k || s.wrong < 0 {
 			continue
 		}
+		if next >= repaired.topCount {
+			return nil
+		}
 		before, after := r.wrong.units[s.wrong].node, repaired.units[next].node
 		next++
+		if !sql.Equal(before, after) { // the repair runs into it
+			return nil
+		}
 		if sql.Equal(r.wrong.canonicalOf(before), repaired.canonicalOf(after)) {
 			continue
 		}
@@ -85,8 +91,11 @@ func (k *keeper) name(before, after *sql.Node) *sql.Node {
 				return was.Expr.Clone()
 			}
 		case sql.MeansColumn:
-			isSame := is.Meaning == sql.MeansColumn && !is.Ambiguous && is.Source.Instance == was.Source.Instance
-			if !was.Ambiguous && !isSame {
+			if was.Source == nil || was.Ambiguous {
+				return nil
+			}
+			isSame := is.Meaning == sql.MeansColumn && !is.Ambiguous && is.Source != nil && is.Source.Instance == was.Source.Instance
+			if !isSame {
 				return k.qualified(before, after, was)
 			}
 		}

@@ -67,6 +67,10 @@ func TestRepairReadsAsGold(t *testing.T) {
 		if !ok || !readsAs(repaired.tree, want) {
 			t.Fatalf("%q towards %q gives %q", texts[0], texts[1], r.from(0))
 		}
+		for k := range r.slots { // no property but that it ends well
+			r.only(k)
+		}
+		restatements(gold, wrong)
 		if got := r.from(len(r.slots)); got != texts[0] {
 			t.Fatalf("%q became %q", texts[0], got)
 		}
