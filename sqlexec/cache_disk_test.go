@@ -266,7 +266,7 @@ func TestDiskCacheSharedByProcesses(t *testing.T) {
 			child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestDiskCacheSharedByProcesses$")
 			child.Env = append(os.Environ(), variable+"="+dir)
 			said, err := child.Output()
-			if len(said) > 0 || child.ProcessState.Exited() {
+			if len(said) > 0 || child.ProcessState != nil && child.ProcessState.Exited() {
 				t.Errorf("%v: %s", err, said)
 			}
 		})
