@@ -17,6 +17,7 @@ var mutants = flag.Int("mutants", 5000, "random statements that a test tries")
 // TestParseAgreesOnMutants checks that Parse accepts what SQLite's grammar accepts
 // and nothing else.
 func TestParseAgreesOnMutants(t *testing.T) {
+	t.Parallel()
 	db := openToys(t, 1)
 	rng := rand.New(rand.NewPCG(7, 11))
 	seeds := statements(t)

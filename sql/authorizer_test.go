@@ -147,6 +147,7 @@ func isOdd(n *Node) (odd bool) {
 // TestResolveAgreesWithSQLite checks on all gold, predictions and random
 // statements that Resolve binds names to the columns that SQLite reads.
 func TestResolveAgreesWithSQLite(t *testing.T) {
+	t.Parallel()
 	checked := 0
 	check := func(db *sql.DB, schema *Schema, text string) {
 		n, err := Parse(text)

@@ -54,6 +54,7 @@ func checkPartition(t testing.TB, text string) {
 // cut off between words gets the units of the whole text as far as it goes, but
 // for the last.
 func TestClausesOfPrefixes(t *testing.T) {
+	t.Parallel()
 	texts := statements(t)
 	for _, q := range goldQueries(t) {
 		texts = append(texts, q.sql)

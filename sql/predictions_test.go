@@ -41,6 +41,7 @@ func predictions(t testing.TB, visit func(file, db, gold, text string, wrong boo
 // TestCanonicalIsSound checks that a query that ran and gave another result than
 // gold has another canonical form.
 func TestCanonicalIsSound(t *testing.T) {
+	t.Parallel()
 	schemas := spiderSchemas(t)
 	equal := 0
 	predictions(t, func(_, db, gold, text string, wrong bool) {

@@ -11,6 +11,7 @@ import (
 // units partition it, and that the tree's print means the same: SQLite compiles
 // it to the same program. Gold runs too, where the database has rows.
 func TestQueriesSurvivePrinting(t *testing.T) {
+	t.Parallel()
 	dbs := openDatabases(t)
 	counts := map[string]int{}
 	everyQuery(t, func(benchmark, name, text string, gold bool) {

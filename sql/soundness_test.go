@@ -12,6 +12,7 @@ import (
 // checks that wherever the canonical form stays the result does, on databases
 // with NULLs, duplicates and mixed types.
 func TestCanonicalEqualsGiveEqualResults(t *testing.T) {
+	t.Parallel()
 	var dbs []*sql.DB
 	for seed := range uint64(3) {
 		dbs = append(dbs, openToys(t, seed))
