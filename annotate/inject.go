@@ -15,7 +15,7 @@ import (
 
 // inject makes mutants of a correct query and returns their tuples: draws
 // stratified by clause kind, then operator, until enough are accepted (caper.md
-// 1.4.3).
+// 1.4.3). The last quarter of the attempts begins with foreign constructs.
 func (o Options) inject(ctx context.Context, base data.Tuple, correct *statement, e *executor, out *outcome) ([]preference, error) {
 	q := bind(ctx, correct, e)
 	original, err := e.judged(ctx, correct.text)
@@ -25,7 +25,7 @@ func (o Options) inject(ctx context.Context, base data.Tuple, correct *statement
 	draws := o.newDraws(q, base)
 	var tuples []preference
 	for accepted, tried := 0, 0; accepted < o.Inject && tried < o.Attempts; {
-		m, ok := draws.next()
+		m, ok := draws.next(tried < o.Attempts-o.Attempts/4)
 		if !ok {
 			break
 		}
@@ -111,11 +111,11 @@ func (e *executor) looksSame(ctx context.Context, a, b string) (bool, error) {
 // draws hands out a query's mutations in random order without repetition.
 type draws struct {
 	random *rand.Rand
-	// strata holds the clause kinds in canonical order of first appearance,
-	// each with its operators and each of these with its mutations.
-	strata    []*stratum
-	perClause int
-	accepted  map[*sql.Node]int
+	// own and foreign hold the clause kinds in canonical order of first
+	// appearance, each with its operators and each of these with its mutations.
+	own, foreign []*stratum
+	perClause    int
+	accepted     map[*sql.Node]int
 }
 
 type stratum struct {
@@ -154,12 +154,16 @@ func (d *draws) add(m mutation) {
 	if clause := m.clause(); clause != nil {
 		kind = clause.Kind
 	}
-	i := slices.IndexFunc(d.strata, func(s *stratum) bool { return s.kind == kind })
-	if i < 0 {
-		i = len(d.strata)
-		d.strata = append(d.strata, &stratum{kind: kind})
+	strata := &d.own
+	if m.isForeign {
+		strata = &d.foreign
 	}
-	s := d.strata[i]
+	i := slices.IndexFunc(*strata, func(s *stratum) bool { return s.kind == kind })
+	if i < 0 {
+		i = len(*strata)
+		*strata = append(*strata, &stratum{kind: kind})
+	}
+	s := (*strata)[i]
 	j := slices.IndexFunc(s.operators, func(w *drawer) bool { return w.name == m.operator })
 	if j < 0 {
 		j = len(s.operators)
@@ -168,11 +172,25 @@ func (d *draws) add(m mutation) {
 	s.operators[j].mutations = append(s.operators[j].mutations, m)
 }
 
-// next draws a mutation of a clause that may still change.
-func (d *draws) next() (mutation, bool) {
-	for len(d.strata) > 0 {
-		i := d.random.IntN(len(d.strata))
-		s := d.strata[i]
+// next draws a mutation of a clause that may still change: one of the query's own
+// constructs as long as there are any and it is early, then a foreign one.
+func (d *draws) next(early bool) (mutation, bool) {
+	if early {
+		if m, ok := d.from(&d.own); ok {
+			return m, true
+		}
+	}
+	if m, ok := d.from(&d.foreign); ok {
+		return m, true
+	}
+	return d.from(&d.own)
+}
+
+// from draws from the strata: a clause kind, then an operator, then a mutation.
+func (d *draws) from(strata *[]*stratum) (mutation, bool) {
+	for len(*strata) > 0 {
+		i := d.random.IntN(len(*strata))
+		s := (*strata)[i]
 		j := d.random.IntN(len(s.operators))
 		w := s.operators[j]
 		k := d.random.IntN(len(w.mutations))
@@ -182,7 +200,7 @@ func (d *draws) next() (mutation, bool) {
 			s.operators = slices.Delete(s.operators, j, j+1)
 		}
 		if len(s.operators) == 0 {
-			d.strata = slices.Delete(d.strata, i, i+1)
+			*strata = slices.Delete(*strata, i, i+1)
 		}
 		if d.accepted[m.clause()] < d.perClause {
 			return m, true

@@ -199,7 +199,7 @@ func addSetOperator(q *query, block *sql.Node, propose func(old, new *sql.Node))
 			other = without(other, with.Index())
 		}
 		for _, name := range []string{"EXCEPT", "INTERSECT", "UNION"} {
-			propose(block, branch(sql.SetOp, name, other.Clone()))
+			propose(block, branch(sql.SetOp, name, other)) // proposals are only read, so they share it
 		}
 	}
 }

@@ -72,9 +72,8 @@ var castSwaps = map[string]string{
 }
 
 // changeCast casts to an integer in place of a real number, to a real in place
-// of an integer, or not at all; where nothing is cast, it divides reals, and
-// compares or sorts numbers as texts.
-func changeCast(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
+// of an integer, or not at all, and divides reals where nothing is cast.
+func changeCast(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
 	switch n.Kind {
 	case sql.Cast:
 		if other, ok := castSwaps[n.Value]; ok {
@@ -83,23 +82,9 @@ func changeCast(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
 		propose(n, n.Children[0])
 	case sql.Binary:
 		if n.Value == "/" && n.Children[0].Kind != sql.Cast {
-			c := n.Clone()
-			c.Children[0] = branch(sql.Cast, "REAL", c.Children[0])
-			c.Children[0].Parent = c
-			propose(n, c)
-		}
-	case sql.Column:
-		isOperand := n.Parent.Kind == sql.Compare || n.Parent.Kind == sql.OrderTerm
-		if isOperand && q.scopes.Affinity(n).IsNumber() {
-			propose(n, branch(sql.Cast, "TEXT", n.Clone()))
+			propose(n.Children[0], branch(sql.Cast, "REAL", n.Children[0].Clone()))
 		}
 	}
-}
-
-// changeExpression changes how a value is computed.
-func changeExpression(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
-	changeArithmetic(q, n, propose)
-	changeCast(q, n, propose)
 }
 
 // functionSwaps lists the functions of the same type that take the place of one.
@@ -120,12 +105,8 @@ var wrappers = map[string]bool{
 }
 
 // changeFunction exchanges a function for one of the same type, or for its first
-// argument, and changes the case of a text column.
-func changeFunction(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
-	if isWhole(n) && q.scopes.Affinity(n) == sql.AffinityText {
-		propose(n, branch(sql.Function, "upper", n.Clone()))
-		propose(n, branch(sql.Function, "lower", n.Clone()))
-	}
+// argument.
+func changeFunction(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
 	if n.Kind != sql.Function {
 		return
 	}
@@ -135,18 +116,6 @@ func changeFunction(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
 	if wrappers[n.Value] && len(n.Children) > 0 {
 		propose(n, n.Children[0])
 	}
-}
-
-// isWhole reports that n is a column that is projected or compared as it is.
-func isWhole(n *sql.Node) bool {
-	if n.Kind != sql.Column {
-		return false
-	}
-	switch n.Parent.Kind {
-	case sql.Item, sql.Compare, sql.Like, sql.In:
-		return true
-	}
-	return false
 }
 
 // dateFunctions take a format or modifiers that name parts of a date.
@@ -166,12 +135,9 @@ var (
 	dateDistance = regexp.MustCompile(`^([+-]?)(\d+) `)
 )
 
-// changeDatePart takes another part of a date in a format or modifier, moves a
-// modifier's distance by one or turns it round, and takes the year of a date.
+// changeDatePart takes another part of a date in a format or modifier, and moves
+// a modifier's distance by one or turns it round.
 func changeDatePart(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
-	if isWhole(n) && q.isDate(n) {
-		propose(n, branch(sql.Function, "strftime", &sql.Node{Kind: sql.String, Value: "%Y"}, n.Clone()))
-	}
 	if !q.isText(n) || n.Parent == nil || n.Parent.Kind != sql.Function || !dateFunctions[n.Parent.Value] {
 		return
 	}
@@ -195,16 +161,6 @@ func changeDatePart(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
 	} else {
 		propose(n, relabelled(n, "-"+m[2]+rest))
 	}
-}
-
-// isDate reports that n is a column of dates, by its declared type.
-func (q *query) isDate(n *sql.Node) bool {
-	table := q.baseTable(n)
-	if table == nil {
-		return false
-	}
-	declared := strings.ToUpper(table.Columns[q.scopes.Binding(n).Column].Type)
-	return strings.HasPrefix(declared, "DATE") || strings.HasPrefix(declared, "TIMESTAMP")
 }
 
 // isText reports that n is a text, in whatever quotes.

@@ -51,12 +51,6 @@ func changeLiteral(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
 	}
 }
 
-// changeValue changes any literal of a condition, bounds of BETWEEN too.
-func changeValue(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
-	changeLiteral(q, n, propose)
-	shiftBound(q, n, propose)
-}
-
 // neighbours lists the values next to a number or date literal.
 func neighbours(n *sql.Node) []string {
 	if n.Kind != sql.Number {

@@ -70,16 +70,10 @@ func changeCount(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
 	}
 }
 
-// changeFilter aggregates over all rows in place of some, or over some in place of
-// all.
-func changeFilter(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
-	switch {
-	case n.Kind == sql.Filter:
+// dropFilter aggregates over all rows.
+func dropFilter(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
+	if n.Kind == sql.Filter {
 		propose(n.Parent, without(n.Parent, n.Index()))
-	case n.Kind == sql.Aggregate && n.Child(sql.Filter) == nil && n.Child(sql.Over) == nil:
-		for _, condition := range q.conditions(n.Block()) {
-			propose(n, with(n, branch(sql.Filter, "", condition)))
-		}
 	}
 }
 

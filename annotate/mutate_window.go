@@ -16,16 +16,13 @@ var frameSwaps = [][2]string{
 }
 
 // changeWindow leaves a window's partition, order or frame out, or one key of
-// several, turns its order round, and changes its frame. It aggregates over a
-// window where a query aggregates over all its rows.
-func changeWindow(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
+// several, turns its order round, and changes its frame.
+func changeWindow(_ *query, n *sql.Node, propose func(old, new *sql.Node)) {
 	window := n.Parent
 	if window == nil {
 		return
 	}
 	switch {
-	case n.Kind == sql.Aggregate:
-		q.openWindow(n, propose)
 	case window.Kind == sql.Over || window.Kind == sql.WindowDef:
 		if n.Kind == sql.PartitionBy || n.Kind == sql.OrderBy || n.Kind == sql.Frame {
 			propose(window, without(window, n.Index()))
@@ -41,18 +38,6 @@ func changeWindow(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
 		}
 	case n.Kind == sql.OrderTerm && !window.IsClause():
 		toggleDirection(nil, n, propose)
-	}
-}
-
-// openWindow gives every row the aggregate of all rows, or of those that share a
-// column.
-func (q *query) openWindow(n *sql.Node, propose func(old, new *sql.Node)) {
-	if n.Child(sql.Over) != nil || n.Child(sql.Distinct) != nil || n.Block().Child(sql.GroupBy) != nil {
-		return
-	}
-	propose(n, with(n, branch(sql.Over, "")))
-	for _, c := range q.columnsIn(n.Block()) {
-		propose(n, with(n, branch(sql.Over, "", branch(sql.PartitionBy, "", c.Node))))
 	}
 }
 

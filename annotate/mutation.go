@@ -15,31 +15,43 @@ type mutation struct {
 	operator string
 	old, new *sql.Node
 	adds     bool
+	// isForeign marks what is only tried when the rest has given too little.
+	isForeign bool
 }
 
 // operator proposes mutations of one node of a query.
 type operator struct {
 	name    string
-	propose func(q *query, n *sql.Node, propose func(old, new *sql.Node))
+	propose proposer
+}
+
+type proposer = func(q *query, n *sql.Node, propose func(old, new *sql.Node))
+
+// anyOf proposes what each of several does.
+func anyOf(list ...proposer) proposer {
+	return func(q *query, n *sql.Node, propose func(old, new *sql.Node)) {
+		for _, p := range list {
+			p(q, n, propose)
+		}
+	}
 }
 
 // operators lists the operators by the clause that they change; those that add
-// something are in additions.
+// something are in additions and foreign.
 var operators = map[sql.Kind][]operator{
 	sql.Projection: {
 		{"select.column", siblingColumn},
 		{"select.table", sameNameElsewhere},
 		{"select.aggregate", swapAggregate},
 		{"select.count", changeCount},
-		{"select.filter", changeFilter},
+		{"select.filter", dropFilter},
 		{"select.distinct", toggleDistinct},
 		{"select.arithmetic", changeArithmetic},
 		{"select.literal", changeLiteral},
 		{"select.comparison", changeComparison},
 		{"select.case", changeCase},
 		{"select.cast", changeCast},
-		{"select.function", changeFunction},
-		{"select.date", changeDatePart},
+		{"select.function", anyOf(changeFunction, changeDatePart)},
 		{"select.window", changeWindow},
 		{"select.item", dropItem},
 	},
@@ -58,10 +70,8 @@ var operators = map[sql.Kind][]operator{
 		{"where.pattern", changePattern},
 		{"where.list", dropListItem},
 		{"where.column", siblingColumn},
-		{"where.arithmetic", changeArithmetic},
-		{"where.cast", changeCast},
-		{"where.function", changeFunction},
-		{"where.date", changeDatePart},
+		{"where.expression", anyOf(changeArithmetic, changeCast)},
+		{"where.function", anyOf(changeFunction, changeDatePart)},
 		{"where.conjunct", dropConjunct},
 		{"where.correlation", dropCorrelation},
 		{"where.clause", dropWhere},
@@ -73,12 +83,10 @@ var operators = map[sql.Kind][]operator{
 	},
 	sql.Having: {
 		{"having.comparison", changeComparison},
-		{"having.connective", swapConnective},
-		{"having.literal", changeValue},
-		{"having.aggregate", swapAggregate},
-		{"having.count", changeCount},
+		{"having.condition", anyOf(swapConnective, dropConjunct)},
+		{"having.literal", anyOf(changeLiteral, shiftBound)},
+		{"having.aggregate", anyOf(swapAggregate, changeCount)},
 		{"having.column", siblingColumn},
-		{"having.conjunct", dropConjunct},
 		{"having.clause", dropClause},
 	},
 	sql.Window: {
@@ -88,15 +96,12 @@ var operators = map[sql.Kind][]operator{
 		{"order_by.direction", toggleDirection},
 		{"order_by.nulls", changeNulls},
 		{"order_by.key", siblingColumn},
-		{"order_by.aggregate", swapAggregate},
-		{"order_by.count", changeCount},
-		{"order_by.expression", changeExpression},
+		{"order_by.expression", anyOf(swapAggregate, changeCount, changeArithmetic, changeCast)},
 		{"order_by.drop", dropKey},
 		{"order_by.clause", dropClause},
 	},
 	sql.Limit: {
-		{"limit.count", changeLimit},
-		{"limit.offset", changeOffset},
+		{"limit.count", anyOf(changeLimit, changeOffset)},
 		{"limit.clause", dropClause},
 	},
 	sql.SetOp: {
@@ -116,7 +121,12 @@ func (q *query) mutations() []mutation {
 		}
 		for _, op := range operators[holder.Kind] {
 			op.propose(q, n, func(old, new *sql.Node) {
-				all = append(all, mutation{op.name, old, new, false})
+				all = append(all, mutation{operator: op.name, old: old, new: new})
+			})
+		}
+		for _, op := range foreign[holder.Kind] {
+			op.propose(q, n, func(old, new *sql.Node) {
+				all = append(all, mutation{operator: op.name, old: old, new: new, isForeign: true})
 			})
 		}
 		if n.Parent != nil && n.Parent.Kind == sql.SetOp {
@@ -124,7 +134,7 @@ func (q *query) mutations() []mutation {
 		}
 		for _, op := range additions[holder.Kind] {
 			op.propose(q, n, func(old, new *sql.Node) {
-				all = append(all, mutation{op.name, old, new, true})
+				all = append(all, mutation{operator: op.name, old: old, new: new, adds: true})
 			})
 		}
 		return true
