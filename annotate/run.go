@@ -169,7 +169,7 @@ func (r *run) emit(p preference) error {
 // contents share one with a chance of n^2 / 2^65, 3 in ten thousand for 100 million.
 type content uint64
 
-// contents is a set that grows by some 20 bytes a member. It is all that a run
+// contents is a set that grows by 20 to 40 bytes a member. It is all that a run
 // keeps of its past.
 type contents map[content]struct{}
 
