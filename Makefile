@@ -2,7 +2,7 @@
 
 GO ?= go
 
-.PHONY: build demo test lint bench peers clean
+.PHONY: build demo test lint bench peers evaluators clean
 
 build:            ## the binary, at bin/caper
 	$(GO) build -o bin/caper ./cmd/caper
@@ -27,6 +27,9 @@ bench:            ## kernels and end-to-end steps, on this machine
 
 peers: build      ## an exported model against Python safetensors and transformers, in a venv of its own
 	benchmarks/peers/run.sh
+
+evaluators: build ## Spider's official evaluator and caper in turn: make evaluators BENCH=folder PRED=file [OFFICIAL=folder]
+	benchmarks/evaluators/run.sh $(BENCH) $(PRED) $(OFFICIAL)
 
 clean:
 	rm -rf bin out

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"caper/data"
@@ -209,8 +211,13 @@ func TestBenchmarkVariants(t *testing.T) {
 	}
 }
 
-// TestReasons: every quirk of every rule and script can be explained.
+// TestReasons: every quirk of every rule and script is explained, here and in the
+// documentation.
 func TestReasons(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "docs", "evaluation.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := sqlexec.Quirks{}
 	for _, rule := range []Rule{Spider, TestSuite, Bird} {
 		all = append(all, rule.Quirks()...)
@@ -219,8 +226,8 @@ func TestReasons(t *testing.T) {
 		all = append(all, MatchQuirks(script)...)
 	}
 	for _, q := range all {
-		if Reason(q) == "" {
-			t.Errorf("no reason for %s", q)
+		if Reason(q) == "" || !strings.Contains(string(page), "`"+string(q)+"`") {
+			t.Errorf("%s: no reason, or not in docs/evaluation.md", q)
 		}
 	}
 }
