@@ -8,7 +8,7 @@ import (
 )
 
 // inOrder judges candidates with several workers and hands the judgements to emit in
-// the candidates' order. It holds some hundred candidates at a time. It stops at the
+// the candidates' order. It holds a thousand candidates or so at a time. It stops at the
 // first error of the candidates, of judge, of emit or of the context.
 func inOrder[T any](ctx context.Context, rollouts iter.Seq2[data.Rollout, error], workers int,
 	judge func(context.Context, data.Rollout) (T, error), emit func(T) error) error {
@@ -38,7 +38,7 @@ type result[T any] struct {
 }
 
 // ahead is how many candidates a worker may be ahead of a slow one.
-const ahead = 64
+const ahead = 512
 
 // start judges in the background. It returns one channel for each candidate, in
 // order, on which the result will be.

@@ -27,6 +27,22 @@ func NewSchemas(source SchemaSource) *Schemas {
 	return &Schemas{source: source, known: map[string]*exactmatch.Schema{}}
 }
 
+// FileSchemas are schemas from the database files alone. They do for hardness, which
+// foreign keys do not touch, and spare a large tables file.
+func FileSchemas(databases Databases) *Schemas { return NewSchemas(files{databases}) }
+
+type files struct{ Databases }
+
+func (f files) Schema(dbID string) (*sql.Schema, error) {
+	d, err := f.Database(dbID)
+	if err != nil {
+		return nil, err
+	}
+	return d.Schema()
+}
+
+func (f files) Described(string) (*sql.Schema, error) { return nil, nil }
+
 // Get returns the schema of a database.
 func (s *Schemas) Get(dbID string) (*exactmatch.Schema, error) {
 	s.mu.Lock()

@@ -47,7 +47,7 @@ func (c *efficiencyFlags) measure(ctx context.Context, kind eval.EfficiencyScore
 		return err
 	}
 	defer bench.Close()
-	rollouts, groups, _, err := c.judged(ctx, bench)
+	rollouts, groups, err := c.judged(ctx, bench)
 	if err != nil {
 		return err
 	}

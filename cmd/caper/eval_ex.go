@@ -37,11 +37,13 @@ func (c *evalEXCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer bench.Close()
-	rollouts, groups, schemas, err := c.judged(ctx, bench)
+	rollouts, groups, err := c.judged(ctx, bench)
 	if err != nil {
 		return err
 	}
-	o := eval.ExecutionOptions{Rule: eval.Rule(cmp.Or(c.Rule, string(bench.Rule()))), Workers: c.workers(), Schemas: schemas, Explain: c.Explain}
+	o := eval.ExecutionOptions{
+		Rule: eval.Rule(cmp.Or(c.Rule, string(bench.Rule()))), Workers: c.workers(), Schemas: eval.NewSchemas(bench), Explain: c.Explain,
+	}
 	if o.Without, err = eval.CheckQuirks(c.Without, o.Rule.Quirks()); err != nil {
 		return usageError{fmt.Errorf("--without: %w", err)}
 	}

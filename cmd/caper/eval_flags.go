@@ -88,12 +88,11 @@ func (f *evalFlags) predictions(bench *data.Benchmark) (iter.Seq2[data.Rollout, 
 }
 
 // judged chains the steps of a command that runs queries.
-func (f *evalFlags) judged(ctx context.Context, bench *data.Benchmark) (iter.Seq2[data.Rollout, error], *eval.Groups, *eval.Schemas, error) {
+func (f *evalFlags) judged(ctx context.Context, bench *data.Benchmark) (iter.Seq2[data.Rollout, error], *eval.Groups, error) {
 	rollouts, err := f.candidates(ctx, bench, f.Pred)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	schemas := eval.NewSchemas(bench)
-	groups, err := f.groups(bench, schemas)
-	return rollouts, groups, schemas, err
+	groups, err := f.groups(bench, eval.FileSchemas(bench))
+	return rollouts, groups, err
 }

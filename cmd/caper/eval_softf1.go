@@ -25,7 +25,7 @@ func (c *evalSoftF1Command) Run(ctx context.Context) error {
 		return err
 	}
 	defer bench.Close()
-	rollouts, groups, _, err := c.judged(ctx, bench)
+	rollouts, groups, err := c.judged(ctx, bench)
 	if err != nil {
 		return err
 	}
