@@ -62,7 +62,12 @@ func (p pair) run(split, pred string, rounds int) error {
 			fmt.Printf("%-32s %10.2f %10.2f %8.1f   EX %s\n", filepath.Base(file), a.Seconds(), b.Seconds(), a.Seconds()/b.Seconds(), accuracyA)
 			theirs, ours = theirs+a, ours+b
 		}
+		together, _, err := p.runCaper(files...)
+		if err != nil {
+			return err
+		}
 		fmt.Printf("round %-26d %10.2f %10.2f %8.1f\n", round+1, theirs.Seconds(), ours.Seconds(), theirs.Seconds()/ours.Seconds())
+		fmt.Printf("%-32s %10.2f %10.2f %8.1f\n", "  all files in one caper", theirs.Seconds(), together.Seconds(), theirs.Seconds()/together.Seconds())
 	}
 	return nil
 }
@@ -132,9 +137,9 @@ func (p pair) runOfficial(file string) (time.Duration, string, error) {
 	return elapsed, string(row[1]), nil
 }
 
-func (p pair) runCaper(file string) (time.Duration, string, error) {
-	elapsed, text, err := timed(p.caper, "eval", "ex", "--rule", "test-suite", "--bench", p.bench, "--json",
-		"--gold", filepath.Join(p.out, "gold.txt"), "--pred", file, "--out", filepath.Join(p.out, "verdicts.jsonl"))
+func (p pair) runCaper(files ...string) (time.Duration, string, error) {
+	elapsed, text, err := timed(p.caper, append([]string{"eval", "ex", "--rule", "test-suite", "--bench", p.bench, "--json",
+		"--gold", filepath.Join(p.out, "gold.txt"), "--out", filepath.Join(p.out, "verdicts.jsonl"), "--pred"}, files...)...)
 	var summary struct {
 		EX float64 `json:"ex"`
 	}
@@ -142,7 +147,7 @@ func (p pair) runCaper(file string) (time.Duration, string, error) {
 		err = json.Unmarshal(text, &summary)
 	}
 	if err != nil {
-		return 0, "", fmt.Errorf("caper on %s: %w", file, err)
+		return 0, "", fmt.Errorf("caper on %v: %w", files, err)
 	}
 	return elapsed, fmt.Sprintf("%.3f", summary.EX), nil
 }
