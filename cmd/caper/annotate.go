@@ -71,7 +71,6 @@ func (c *annotateCommand) Run(ctx context.Context) error {
 		}
 		defer out.Results.Close()
 	}
-	collectRarely()
 	shard, _ := annotate.ParseShard(c.Shard) // checked by Validate
 	summary, err := annotateTo(ctx, bench, shard.Of(rollouts), c.options(), c.Split, out)
 	if err != nil {
@@ -122,6 +121,7 @@ func (c *annotateCommand) options() annotate.Options {
 // seconds.
 func annotateTo(ctx context.Context, bench *data.Benchmark, rollouts iter.Seq2[data.Rollout, error], o annotate.Options, split string,
 	out annotate.Output) (annotate.Summary, error) {
+	collectRarely()
 	o.Split = func(string) string { return split }
 	out.Settings = map[string]string{"split": split}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))

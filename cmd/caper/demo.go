@@ -65,7 +65,7 @@ type variant struct {
 }
 
 // ablationSteps is the length of the short runs, in optimiser steps.
-const ablationSteps = "train.max_steps=200"
+const ablationSteps = "train.max_steps=150"
 
 var variants = []variant{
 	{name: "default", propagation: true},
