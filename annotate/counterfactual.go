@@ -2,6 +2,7 @@ package annotate
 
 import (
 	"context"
+	"slices"
 
 	"caper/data"
 	"caper/sql"
@@ -11,7 +12,7 @@ import (
 const (
 	operatorSingle  = "single"  // repairing this clause, and no other one alone, makes the query correct
 	operatorFirst   = "first"   // the first divergent clause, the rest of the query taken from gold
-	operatorCascade = "cascade" // neither; the repair had to begin at another clause
+	operatorCascade = "cascade" // neither; the repair begins at a later divergent clause
 )
 
 // intervene finds the clause at which a failing query went wrong by repairing it
@@ -20,7 +21,8 @@ const (
 // Each divergent clause is first repaired alone, the prediction's other clauses
 // kept; if exactly one such repair works, that is the clause. If none does, the
 // same is tried with gold restated in the prediction's construction. Otherwise it
-// is the first divergent clause whose prefix gold can complete.
+// is the first divergent clause whose prefix gold, or gold restated, can complete.
+// A clause that says what gold's says is never the one.
 func (o Options) intervene(ctx context.Context, base data.Tuple, wrong, gold *statement, e *executor, out *outcome) ([]preference, error) {
 	r := newRepair(wrong, gold)
 	divergent := r.divergent()
@@ -41,8 +43,43 @@ func (o Options) intervene(ctx context.Context, base data.Tuple, wrong, gold *st
 			return pairs, nil
 		}
 	}
-	for i, k := range r.starts(divergent) {
-		text := r.from(k)
+	pairs, err := o.completed(ctx, base, r, divergent, e)
+	if len(pairs) == 0 {
+		out.reason = Unrepaired
+	}
+	return pairs, err
+}
+
+// completed makes the tuples of the first divergent clause from which gold
+// completes the wrong query, else from which gold restated does: ahead of it may
+// stand a bare column that gold's tables make ambiguous.
+func (o Options) completed(ctx context.Context, base data.Tuple, r *repair, divergent []int, e *executor) ([]preference, error) {
+	pairs, err := o.completedBy(ctx, base, r, r, divergent, e)
+	if err != nil || len(pairs) > 0 {
+		return pairs, err
+	}
+	golds, err := thatHold(ctx, completions(r.gold, r.wrong), e)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range golds {
+		pairs, err := o.completedBy(ctx, base, r, newRepair(r.wrong, g), divergent, e)
+		if err != nil || len(pairs) > 0 {
+			return pairs, err
+		}
+	}
+	return nil, nil
+}
+
+// completedBy tries each of r's divergent clauses in the repair by, whose gold may
+// be another wording.
+func (o Options) completedBy(ctx context.Context, base data.Tuple, r, by *repair, divergent []int, e *executor) ([]preference, error) {
+	for i, k := range divergent {
+		same := slices.IndexFunc(by.slots, func(s slot) bool { return s.kind == r.slots[k].kind && s.wrong == r.slots[k].wrong })
+		if same < 0 {
+			continue // the restatement does without that clause too
+		}
+		text := by.from(same)
 		ok, err := e.correct(ctx, text)
 		if err != nil {
 			return nil, err
@@ -54,11 +91,10 @@ func (o Options) intervene(ctx context.Context, base data.Tuple, wrong, gold *st
 		if i > 0 {
 			operator = operatorCascade
 		}
-		if pairs := o.repaired(base, repaired{r, k, text}, operator); len(pairs) > 0 {
+		if pairs := o.repaired(base, repaired{by, same, text}, operator); len(pairs) > 0 {
 			return pairs, nil
 		}
 	}
-	out.reason = Unrepaired
 	return nil, nil
 }
 
@@ -104,18 +140,15 @@ func (r *repair) singles(ctx context.Context, e *executor) ([]repaired, error) {
 }
 
 // restatedSingles lists the same for gold's restatements, of each clause the first
-// repair that works. A restatement that does not give gold's result is none.
+// repair that works.
 func restatedSingles(ctx context.Context, wrong, gold *statement, e *executor) ([]repaired, error) {
 	var working []repaired
 	found := make(map[slot]bool)
-	for _, g := range restatements(gold, wrong) {
-		isGold, err := e.correct(ctx, g.text)
-		if err != nil {
-			return nil, err
-		}
-		if !isGold {
-			continue
-		}
+	golds, err := thatHold(ctx, restatements(gold, wrong), e)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range golds {
 		singles, err := newRepair(wrong, g).singles(ctx, e)
 		if err != nil {
 			return nil, err
@@ -128,6 +161,21 @@ func restatedSingles(ctx context.Context, wrong, gold *statement, e *executor) (
 		}
 	}
 	return working, nil
+}
+
+// thatHold are the restatements that give gold's result; others are none.
+func thatHold(ctx context.Context, restatements []*statement, e *executor) ([]*statement, error) {
+	var hold []*statement
+	for _, g := range restatements {
+		ok, err := e.correct(ctx, g.text)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			hold = append(hold, g)
+		}
+	}
+	return hold, nil
 }
 
 // repaired makes the tuples of a repair.

@@ -44,7 +44,7 @@ func (o Options) pairs(base data.Tuple, chosen, rejected *statement, f fault) []
 	base.Source, base.Operator = f.source, f.operator
 	base.SQLChosen, base.SQLRejected = chosen.text, rejected.text
 	base.ClauseCount = wrong.topCount
-	base.Root = data.Root{Start: f.root.Start, End: f.root.End, Kind: string(f.root.Kind)}
+	base.Root = data.Root{Start: f.root.Start, End: f.root.End, Kind: string(rejected.meaningOf(f.root))}
 
 	holder := -1
 	var tuples []preference
@@ -88,7 +88,19 @@ func (o Options) pairs(base data.Tuple, chosen, rejected *statement, f fault) []
 		t.RootClause = k == holder
 		tuples = append(tuples, preference{priced(t, rewards[k], wrong.canonicalOf(u.node), chosen.canonicalOf(node)), u.depth})
 	}
-	return slices.DeleteFunc(tuples, func(t preference) bool { return t.Chosen == t.Rejected })
+	return slices.DeleteFunc(tuples, func(t preference) bool {
+		isSame := strings.Trim(t.Chosen, spaces) == strings.Trim(t.Rejected, spaces)
+		return isSame || t.RootClause && t.EditCost == 0 // a clause that says the same is not at fault
+	})
+}
+
+// meaningOf is a node's kind, for a string that is written like a name ("France")
+// that of a string.
+func (s *statement) meaningOf(n *sql.Node) sql.Kind {
+	if n.Kind == sql.Column && n.DoubleQuoted && sql.Resolve(s.tree, s.schema).Binding(n).Meaning == sql.MeansString {
+		return sql.String
+	}
+	return n.Kind
 }
 
 // missingPair is the preference for a clause that the wrong query lacks: what

@@ -173,15 +173,22 @@ type placed struct {
 }
 
 // sewn sets the gaps at dots, signs and commas and inside new parentheses as the new
-// print has them, except between neighbours in the source.
+// print has them, and parts what only other neighbours let touch ("'x'OR"), except
+// between neighbours in the source.
 func sewn(list []placed, dressed []lexeme) []lexeme {
 	out := make([]lexeme, len(list))
 	for i, y := range list {
 		out[i] = y.lexeme
-		if i == 0 || y.to < 0 || list[i-1].to != y.to-1 || y.from >= 0 && list[i-1].from == y.from-1 {
+		if i == 0 || y.from >= 0 && list[i-1].from == y.from-1 {
 			continue
 		}
 		x := list[i-1]
+		if y.gap == "" && x.closes() && y.isWord() {
+			out[i].gap = " "
+		}
+		if y.to < 0 || x.to != y.to-1 {
+			continue
+		}
 		isTight := func(k token.Kind) bool { return k == token.DOT || isSign(k) || isComma(k) }
 		isNew := (x.Kind == token.LP || y.Kind == token.LP) && x.from < 0 || y.Kind == token.RP && y.from < 0
 		if isTight(x.Kind) || isTight(y.Kind) || isNew {

@@ -121,18 +121,6 @@ func (s *statement) means(i int, other *statement, j int) bool {
 	return sql.Equal(s.canonicalOf(s.units[i].node), other.canonicalOf(other.units[j].node))
 }
 
-// starts lists the slots from which gold may complete the wrong query, in the
-// order of trial: the divergent ones, then those before the first of them, last
-// first, because a prefix that says the same may still not fit gold's clauses
-// (a bare column that a further table makes ambiguous).
-func (r *repair) starts(divergent []int) []int {
-	list := slices.Clone(divergent)
-	for k := divergent[0] - 1; k >= 0; k-- {
-		list = append(list, k)
-	}
-	return list
-}
-
 // only is the wrong query with nothing but slot k repaired. The clauses behind it
 // mean what they meant (keep.go).
 func (r *repair) only(k int) string {

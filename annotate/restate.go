@@ -26,6 +26,48 @@ func restatements(gold, wrong *statement) []*statement {
 	return list
 }
 
+// completions lists the restatements of gold that may complete a wrong query whose
+// first clauses stay: the same, and gold as a table.
+func completions(gold, wrong *statement) []*statement {
+	list := restatements(gold, wrong)
+	if s := parsedAs(asTable(gold.tree, wrong.tree), gold.schema); s != nil {
+		list = append(list, s)
+	}
+	return list
+}
+
+// asTable writes gold as the table that the wrong query's SELECT reads, "SELECT id,
+// name FROM (gold)": columns that gold's joins make ambiguous are not so outside.
+// It returns nil where gold projects other columns, or where its order would be
+// lost.
+func asTable(gold, wrong *sql.Node) *sql.Node {
+	ours, theirs := projected(gold), projected(wrong)
+	if ours == nil || !slices.EqualFunc(ours, theirs, sameName) || gold.Child(sql.OrderBy) != nil {
+		return nil
+	}
+	projection := outermostSelect(wrong).Child(sql.Projection).Clone()
+	return branch(sql.Select, "", projection, branch(sql.From, "", branch(sql.Derived, "", gold.Clone())))
+}
+
+// projected lists the names of the columns that a query projects, nil where it
+// projects anything else or one name twice.
+func projected(tree *sql.Node) []string {
+	block := outermostSelect(tree)
+	if block == nil {
+		return nil
+	}
+	var names []string
+	for _, item := range block.Child(sql.Projection).Children {
+		column := item.Children[0]
+		isTwice := slices.ContainsFunc(names, func(name string) bool { return sameName(name, column.Value) })
+		if column.Kind != sql.Column || len(item.Children) > 1 || isTwice {
+			return nil
+		}
+		names = append(names, column.Value)
+	}
+	return names
+}
+
 // parsedAs prints a tree and reads it again, nil for no tree.
 func parsedAs(tree *sql.Node, schema *sql.Schema) *statement {
 	if tree == nil {

@@ -65,6 +65,13 @@ func (l lexeme) isWord() bool {
 	return c >= 'a' && c <= 'z' || c == '_' || c >= 0x80 || c >= '0' && c <= '9'
 }
 
+// closes reports that the token ends in a quote or parenthesis, which a word
+// behind it need not but should be set off from.
+func (l lexeme) closes() bool {
+	_, quote := l.content()
+	return quote != 0 || l.Kind == token.RP
+}
+
 // style is how a query is written. New tokens take it over, so that a changed
 // clause cannot be told from an unchanged one by its looks: a reward model would
 // learn the looks.
