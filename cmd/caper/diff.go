@@ -71,18 +71,50 @@ func (c *diffCommand) Run() error {
 // queryArgument is the text of a query and the file it was read from, "" for none.
 type queryArgument struct{ text, path string }
 
+// maxQueryBytes is what the parser reads of a query.
+const maxQueryBytes = 1 << 17
+
 // readQuery takes an argument for a file's name where there is such a file, or
 // where it cannot be a query.
 func readQuery(argument string) (queryArgument, error) {
-	text, err := os.ReadFile(argument)
-	isMissing := errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(argument, " \t\n") || errors.Is(err, unix.ENAMETOOLONG)
-	switch {
-	case err == nil:
-		return queryArgument{string(text), argument}, nil
-	case isMissing:
-		return queryArgument{text: argument}, nil
+	const remedy = "name a file or give a query in quotes"
+	if argument == "" {
+		return queryArgument{}, errors.New("a query is empty; " + remedy)
 	}
-	return queryArgument{}, fmt.Errorf("%w; name a file or give a query in quotes", err)
+	info, err := os.Stat(argument)
+	switch isMissing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR); {
+	case isMissing && looksLikeQuery(argument), errors.Is(err, unix.ENAMETOOLONG):
+		return queryArgument{text: argument}, nil
+	case err != nil:
+		return queryArgument{}, fmt.Errorf("%w; %s", err, remedy)
+	case !info.Mode().IsRegular():
+		return queryArgument{}, fmt.Errorf("%s is not a regular file; %s", argument, remedy)
+	}
+	text, err := readAtMost(argument, maxQueryBytes)
+	return queryArgument{text, argument}, err
+}
+
+// looksLikeQuery tells a query from the name of a file.
+func looksLikeQuery(argument string) bool {
+	if strings.ContainsAny(argument, " \t\r\n\f(") {
+		return true
+	}
+	_, err := sql.Parse(argument)
+	return err == nil
+}
+
+// readAtMost reads a file, and no more of a longer one than shows that it is longer.
+func readAtMost(path string, most int) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	if len(text) > most {
+		return "", fmt.Errorf("%s is longer than %d bytes: name a file that holds one query", path, most)
+	}
+	return string(text), err
 }
 
 // located says where a query cannot be read.
@@ -91,7 +123,7 @@ func (q queryArgument) located(err error) error {
 	if q.path != "" && errors.As(err, &syntax) {
 		return fmt.Errorf("%s:%d:%d: %s", q.path, syntax.Line, syntax.Col, syntax.Message)
 	}
-	return fmt.Errorf("%w: %s", err, strings.TrimSpace(q.text))
+	return fmt.Errorf("%w: %s", err, shortened(q.text))
 }
 
 // marks stand around what goes and what comes.
@@ -131,7 +163,6 @@ func printDiff(out io.Writer, d *annotate.Diff, a, b string, m marks) error {
 // described names a node by its kind and its text, or the given parts of it, on one
 // line and not too long.
 func described(n *annotate.DiffNode, text string, parts []annotate.Span) string {
-	const most = 56
 	if len(parts) == 0 {
 		parts = []annotate.Span{n.Span}
 	}
@@ -145,11 +176,17 @@ func described(n *annotate.DiffNode, text string, parts []annotate.Span) string 
 	if parts[len(parts)-1].End < n.End {
 		words = append(words, "...")
 	}
-	phrase := []rune(strings.Join(words, " "))
+	return fmt.Sprintf("%s `%s`", n.Kind, shortened(strings.Join(words, " ")))
+}
+
+// shortened is the beginning of a text, on one line.
+func shortened(text string) string {
+	const most = 56
+	phrase := []rune(strings.Join(strings.Fields(text), " "))
 	if len(phrase) > most {
-		phrase = append(phrase[:most-3], []rune("...")...)
+		return string(phrase[:most-3]) + "..."
 	}
-	return fmt.Sprintf("%s `%s`", n.Kind, string(phrase))
+	return string(phrase)
 }
 
 // marked puts a mark around each span of text.

@@ -53,6 +53,9 @@ func TestDiff(t *testing.T) {
 	if r := must(t, "diff", "SELECT a FROM t AS x", "select x.a from t x"); !strings.HasSuffix(r.stdout, "\n\nno difference in meaning\n") {
 		t.Errorf("%q", r.stdout)
 	}
+	if r := must(t, "diff", "VALUES(1)", "SELECT/**/1"); !strings.Contains(r.stdout, "cost ") {
+		t.Errorf("queries without a blank: %q", r.stdout)
+	}
 }
 
 // A schema tells which table a bare column belongs to.
@@ -78,6 +81,7 @@ func TestDiffSchema(t *testing.T) {
 // What cannot be read is named with its place.
 func TestDiffFaults(t *testing.T) {
 	file := writeFile(t, filepath.Join(t.TempDir(), "a.sql"), "SELECT 1\nFROM t WHERE")
+	long := writeFile(t, filepath.Join(t.TempDir(), "long.sql"), "SELECT 1 -- "+strings.Repeat("x", maxQueryBytes))
 	for _, c := range []struct {
 		arguments []string
 		want      string
@@ -87,10 +91,16 @@ func TestDiffFaults(t *testing.T) {
 		{[]string{"none.sql", "SELECT 1"}, "none.sql: no such file"},
 		{[]string{"SELECT 1", "SELECT 2", "--schema", "none.sqlite"}, "none.sqlite"},
 		{[]string{"SELECT 1; SELECT 2", "SELECT 2"}, "statement"},
+		{[]string{"", "SELECT 1"}, "a query is empty"},
+		{[]string{"/dev/zero", "SELECT 1"}, "/dev/zero is not a regular file"},
+		{[]string{t.TempDir(), "SELECT 1"}, "is not a regular file"},
+		{[]string{"SELECT 1", long}, "long.sql is longer than 131072 bytes"},
+		{[]string{"SELECT FROM " + strings.Repeat("x, ", 40_000), "SELECT 1"}, "SELECT FROM x, x"},
+		{[]string{"SELECT a b " + strings.Repeat("x", 100_000), "SELECT 1"}, "syntax error"},
 	} {
 		r := caper(t, append([]string{"diff"}, c.arguments...)...)
-		if r.status != exitFailed || r.stdout != "" || !strings.Contains(r.stderr, c.want) || strings.Count(r.stderr, "\n") != 1 {
-			t.Errorf("%q: %+v", c.arguments, r)
+		if r.status != exitFailed || r.stdout != "" || !strings.Contains(r.stderr, c.want) || strings.Count(r.stderr, "\n") != 1 || len(r.stderr) > 1100 {
+			t.Errorf("%.100q: %+v", c.arguments, r)
 		}
 	}
 	if r := caper(t, "diff", "SELECT 1"); r.status != exitUsage {

@@ -51,8 +51,11 @@ func (c *execCommand) Run(ctx context.Context) error {
 	limits.Timeout, limits.Rows, limits.Bytes = c.Timeout, c.Rows, int(c.Memory)
 	started := time.Now()
 	db, err := sqlexec.Open(c.DB, limits)
-	if err != nil {
+	switch {
+	case err != nil && scarcity(err) == "":
 		return fmt.Errorf("%w; name an intact SQLite file with --db", err)
+	case err != nil:
+		return err
 	}
 	defer db.Close()
 	result, err := db.Query(ctx, c.SQL)

@@ -99,11 +99,19 @@ func run(arguments []string) int {
 
 // complain says what went wrong in one line, whatever texts of the input it cites.
 func complain(err error) {
-	fmt.Fprintf(os.Stderr, "caper: %s\n", strings.NewReplacer("\r", "", "\n", " ").Replace(err.Error()))
+	const start, end = 700, 300 // of what is too long to read: where, and the remedy
+	message := strings.NewReplacer("\r", "", "\n", " ").Replace(err.Error())
+	if len(message) > start+end {
+		message = strings.ToValidUTF8(message[:start], "") + " ... " + strings.ToValidUTF8(message[len(message)-end:], "")
+	}
+	fmt.Fprintf(os.Stderr, "caper: %s\n", message)
 }
 
-// remedied adds what to do to an error of the file system that nobody has explained.
+// remedied adds what to do to an error of the system that nobody has explained.
 func remedied(err error) error {
+	if remedy := scarcity(err); remedy != "" {
+		return fmt.Errorf("%w; %s", err, remedy)
+	}
 	var bare *fs.PathError
 	if !errors.As(err, &bare) || !strings.HasSuffix(err.Error(), bare.Error()) {
 		return err
@@ -123,6 +131,18 @@ func remedied(err error) error {
 	}
 	before := strings.TrimSuffix(err.Error(), bare.Error())
 	return fmt.Errorf("%s%s: %w: %s", before, bare.Path, bare.Err, remedy)
+}
+
+// scarcity is what to do where the system gives a process no more of something; ""
+// for any other error.
+func scarcity(err error) string {
+	switch {
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return "allow more open files with ulimit -n"
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
+		return "allow more processes with ulimit -u and more memory with ulimit -v, or end other programs"
+	}
+	return ""
 }
 
 // commandOf names the command whose words could not be parsed, as far as they
