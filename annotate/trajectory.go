@@ -56,7 +56,8 @@ type TrajectoryLabel struct {
 	data.Trajectory
 	// Reason says why it was not judged, "" where it was: gold fails.
 	Reason Reason
-	Turns  []Turn
+	// Turns has one for each action, none where there is a reason.
+	Turns []Turn
 	// Outcome is the state after the last turn.
 	Outcome State
 	// LostTurn is the first turn, counted from 0, from which on no query was correct
@@ -140,7 +141,7 @@ func LabelTrajectories(ctx context.Context, bench *data.Benchmark, trajectories 
 
 // trajectory judges the turns of one trajectory.
 func (a *annotator) trajectory(ctx context.Context, t data.Trajectory) (label TrajectoryLabel, runs int, err error) {
-	label = TrajectoryLabel{Trajectory: t, LostTurn: -1}
+	label = TrajectoryLabel{Trajectory: t, Turns: []Turn{}, LostTurn: -1}
 	e, schema, reason, err := a.against(ctx, t.DBID, t.Gold)
 	if err != nil || reason != "" {
 		label.Reason = reason

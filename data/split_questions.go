@@ -51,6 +51,14 @@ func (s *splitQuestions) find(r *Rollout) (Question, error) {
 		return Question{}, fmt.Errorf("question_id: %s is the id of %d questions in split %s: give db_id and question too",
 			r.QuestionID, len(candidates), s.split)
 	}
+	other := QuestionID{r.QuestionID.text, !r.QuestionID.quoted}
+	if len(s.byID[other]) > 0 {
+		form := "with"
+		if r.QuestionID.quoted {
+			form = "without"
+		}
+		return Question{}, fmt.Errorf("question_id: %s is an id of split %s %s quotes only: write it so", r.QuestionID, s.split, form)
+	}
 	return Question{}, fmt.Errorf("question_id: %s is not in split %s", r.QuestionID, s.split)
 }
 

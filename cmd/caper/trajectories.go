@@ -57,8 +57,12 @@ func (c *trajectoriesCommand) Run(ctx context.Context) error {
 	if c.JSON {
 		return printJSON(summary)
 	}
-	fmt.Fprintf(os.Stderr, "%d trajectories: %d correct, %d mendable, %d lost, in %s\n", summary.Trajectories,
-		summary.Outcomes[annotate.Solved], summary.Outcomes[annotate.Mendable], summary.Outcomes[annotate.Lost], c.Out)
+	fmt.Fprintf(os.Stderr, "%s: %d correct, %d mendable, %d lost, %d without a query, in %s\n", counted(summary.Trajectories, "run"),
+		summary.Outcomes[annotate.Solved], summary.Outcomes[annotate.Mendable], summary.Outcomes[annotate.Lost],
+		summary.Outcomes[annotate.NoQueryYet], c.Out)
+	for _, reason := range slices.Sorted(maps.Keys(summary.Reasons)) {
+		fmt.Fprintf(os.Stderr, "  not judged, %s  %d\n", reason, summary.Reasons[reason])
+	}
 	for _, turn := range slices.Sorted(maps.Keys(summary.LostTurns)) {
 		fmt.Fprintf(os.Stderr, "  lost from turn %d on  %d\n", turn, summary.LostTurns[turn])
 	}

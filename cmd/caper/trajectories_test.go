@@ -28,7 +28,7 @@ func TestTrajectories(t *testing.T) {
 `, gold, gold))
 	out := filepath.Join(dir, "labels.jsonl")
 	r := must(t, "trajectories", "--bench", w.bench, "--split", "train", "--in", in, "--out", out)
-	if !strings.Contains(r.stderr, "2 trajectories: 1 correct, 0 mendable, 1 lost") || !strings.Contains(r.stderr, "lost from turn 1 on  1") || r.stdout != "" {
+	if !strings.Contains(r.stderr, "2 runs: 1 correct, 0 mendable, 1 lost, 0 without a query") || !strings.Contains(r.stderr, "lost from turn 1 on  1") || r.stdout != "" {
 		t.Errorf("%+v", r)
 	}
 	labels := lines(readFile(t, out))
@@ -50,6 +50,18 @@ func TestTrajectories(t *testing.T) {
 	r = must(t, "trajectories", "--bench", w.bench, "--split", "train", "--in", in, "--out", out, "--json")
 	if d := oneDocument(t, r); d["trajectories"] != 2.0 || d["refuted"] != 1.0 {
 		t.Errorf("%v", d)
+	}
+	// A run without a turn has an empty list of turns.
+	in = writeFile(t, in, `{"dev_idx": 0, "actions": []}`)
+	r = must(t, "trajectories", "--bench", w.bench, "--split", "train", "--in", in, "--out", out)
+	if !strings.Contains(r.stderr, "1 run: 0 correct, 0 mendable, 0 lost, 1 without a query") || !strings.Contains(readFile(t, out), `"turns":[]`) {
+		t.Errorf("%s %s", r.stderr, readFile(t, out))
+	}
+	// The sample's ids are numbers.
+	in = writeFile(t, in, `{"question_id": "0", "actions": []}`)
+	r = caper(t, "trajectories", "--bench", w.bench, "--split", "train", "--in", in, "--out", out)
+	if r.status != exitFailed || !strings.Contains(r.stderr, "without quotes") {
+		t.Errorf("%+v", r)
 	}
 	r = caper(t, "trajectories", "--bench", w.bench, "--split", "train", "--in", w.rollouts, "--out", out)
 	if r.status != exitFailed || !strings.Contains(r.stderr, ":1: actions: missing") {
