@@ -1,6 +1,7 @@
 package fill
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,9 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"syscall"
+
+	"github.com/mattn/go-sqlite3"
 
 	"caper/data"
 	"caper/sql"
@@ -46,14 +50,16 @@ type Summary struct {
 	// Rows put in.
 	Rows      int `json:"rows"`
 	Questions int `json:"questions"`
-	// Returning questions have a gold query that returns rows, Informative ones more
+	// Returning questions have a gold query that returns rows, and no more than the
+	// benchmark's limits allow, Informative ones more
 	// than the single row of nothing but NULL and 0 that an aggregate over no rows is.
 	Returning   int `json:"returning"`
 	Informative int `json:"informative"`
-	// GoldErrors is the number of gold queries that fail.
+	// GoldErrors is the number of gold queries that fail or pass the limits.
 	GoldErrors int `json:"gold_errors"`
 	// Refused names the tables that stay empty, with the constraint that no row
-	// satisfied.
+	// satisfied, and the databases copied as they are, because SQLite cannot read or
+	// write them here: with virtual tables of a module that it lacks, say.
 	Refused []string `json:"refused"`
 }
 
@@ -95,12 +101,18 @@ func write(ctx context.Context, bench *data.Benchmark, work string, o Options) (
 		golds[q.DBID] = append(golds[q.DBID], q.Gold)
 	}
 	ids := slices.Sorted(maps.Keys(golds))
+	sources := make([]source, len(ids))
+	for i, id := range ids { // all of them, before the work on the first begins
+		if sources[i], err = findSource(bench, work, id, o); err != nil {
+			return Summary{}, fmt.Errorf("database %s: %w", id, err)
+		}
+	}
 	parts := make([]Summary, len(ids))
 	err = inParallel(len(ids), func(i int) (err error) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if parts[i], err = writeDatabase(ctx, bench, work, ids[i], golds[ids[i]], o); err != nil {
+		if parts[i], err = sources[i].write(ctx, bench, golds[ids[i]], o); err != nil {
 			err = fmt.Errorf("database %s: %w", ids[i], err)
 		}
 		return err
@@ -141,43 +153,29 @@ func total(parts []Summary) Summary {
 	return s
 }
 
-// writeDatabase copies a database, fills the copy and runs the gold queries on it.
-func writeDatabase(ctx context.Context, bench *data.Benchmark, work, id string, golds []string, o Options) (Summary, error) {
-	described, err := bench.Schema(id)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Summary{}, err
-	}
-	to := filepath.Join(work, "database", id, id+".sqlite")
-	if err := copyDatabase(bench, id, to, described, o); err != nil {
-		return Summary{}, err
-	}
-	var keys []sql.ForeignKey
-	if described != nil {
-		keys = described.ForeignKeys
-	}
-	filled, err := task{to, golds, keys, o.Rows, randomFor(o.Seed, id), bench.Limits}.run(ctx)
-	if err != nil {
-		return Summary{}, err
-	}
-	s := Summary{Rows: filled.rows, Questions: len(golds)}
-	if filled.unchanged {
-		s.Unchanged = 1
-	}
-	for _, refused := range filled.refused {
-		s.Refused = append(s.Refused, fmt.Sprintf("%s: %v", id, refused))
-	}
-	return s, s.judge(ctx, to, golds, bench.Limits)
+// source is what a database is copied to and from.
+type source struct {
+	id, to    string
+	from      string      // "": it is made as described
+	described *sql.Schema // nil: it is not
+	fault     error       // why SQLite cannot read the schema of the file
 }
 
-// copyDatabase takes the benchmark's own file, else the one in the folder of empty
-// databases, else makes one from the description of the schema.
-func copyDatabase(bench *data.Benchmark, id, to string, described *sql.Schema, o Options) error {
+// findSource takes the benchmark's own file, else the one in the folder of empty
+// databases, else the description of the schema.
+func findSource(bench *data.Benchmark, work, id string, o Options) (source, error) {
 	if filepath.Base(id) != id || id == "." || id == ".." {
-		return errors.New("not the name of a database")
+		return source{}, errors.New("not the name of a database")
 	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
+	s := source{id: id, to: filepath.Join(work, "database", id, id+".sqlite")}
+	described, err := bench.Schema(id)
+	switch {
+	case errors.As(err, new(*sqlexec.Error)):
+		s.fault = err
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return source{}, err
 	}
+	s.described = described
 	folder := o.Databases
 	if folder == "" {
 		folder = filepath.Join(bench.Dir, "database_schema_only")
@@ -188,15 +186,86 @@ func copyDatabase(bench *data.Benchmark, id, to string, described *sql.Schema, o
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		} else if err != nil {
-			return err
+			return source{}, err
 		}
 		reader.Close() // it is a database at rest
-		return copyFile(from, to)
+		s.from = from
+		return s, nil
 	}
 	if described == nil {
-		return fmt.Errorf("no file at %s or %s, and no tables file describes it", bench.DatabasePath(id), empty)
+		return source{}, fmt.Errorf("no file at %s or %s, and no tables file describes it", bench.DatabasePath(id), empty)
 	}
-	return create(to, described)
+	return s, nil
+}
+
+// write copies a database, fills the copy and runs the gold queries on it.
+func (s source) write(ctx context.Context, bench *data.Benchmark, golds []string, o Options) (Summary, error) {
+	if err := s.copy(); err != nil {
+		return Summary{}, err
+	}
+	sum := Summary{Questions: len(golds)}
+	done, err := s.fill(ctx, bench, golds, o)
+	switch {
+	case err != nil && (ctx.Err() != nil || !isOwnFault(err)):
+		return Summary{}, err
+	case err != nil:
+		if err := s.copy(); err != nil {
+			return Summary{}, err
+		}
+		done = filled{}
+		sum.Refused = append(sum.Refused, fmt.Sprintf("%s: %s is copied as it is: %v",
+			s.id, cmp.Or(s.from, "the database as described"), withoutPath(err)))
+	case done.unchanged:
+		sum.Unchanged = 1
+	}
+	sum.Rows = done.rows
+	for _, refused := range done.refused {
+		sum.Refused = append(sum.Refused, fmt.Sprintf("%s: %v", s.id, refused))
+	}
+	return sum, sum.judge(ctx, s.to, golds, bench.Limits)
+}
+
+// fill puts rows into the copy.
+func (s source) fill(ctx context.Context, bench *data.Benchmark, golds []string, o Options) (filled, error) {
+	if s.fault != nil {
+		return filled{}, s.fault
+	}
+	var keys []sql.ForeignKey
+	if s.described != nil {
+		keys = s.described.ForeignKeys
+	}
+	return task{s.to, golds, keys, o.Rows, randomFor(o.Seed, s.id), bench.Limits}.run(ctx)
+}
+
+// copy makes the copy, or makes it anew.
+func (s source) copy() error {
+	if err := os.MkdirAll(filepath.Dir(s.to), 0o755); err != nil {
+		return err
+	}
+	if s.from == "" {
+		os.Remove(s.to)
+		return create(s.to, s.described)
+	}
+	return copyFile(s.from, s.to)
+}
+
+// isOwnFault reports an error that lies in the database, not in the machine.
+func isOwnFault(err error) bool {
+	var refused sqlite3.Error
+	if errors.As(err, &refused) {
+		machine := []sqlite3.ErrNo{sqlite3.ErrFull, sqlite3.ErrIoErr, sqlite3.ErrNomem, sqlite3.ErrCantOpen}
+		return !slices.Contains(machine, refused.Code)
+	}
+	return !errors.As(err, new(syscall.Errno))
+}
+
+// withoutPath leaves out the name of the copy, which nobody will see again.
+func withoutPath(err error) error {
+	var file *sqlexec.FileError
+	if errors.As(err, &file) {
+		return file.Err
+	}
+	return err
 }
 
 func copyFile(from, to string) error {
@@ -227,6 +296,8 @@ func (s *Summary) judge(ctx context.Context, path string, golds []string, limits
 			s.GoldErrors++
 		case err != nil:
 			return err
+		case result.Truncated:
+			s.GoldErrors++
 		case len(result.Rows) > 0:
 			s.Returning++
 			if !isHollow(result) {

@@ -107,7 +107,8 @@ func (d *database) transaction(r *rand.Rand, change func() error) error {
 	return d.exec("COMMIT")
 }
 
-// maxLoaded bounds the rows kept in memory of a table that is full already.
+// maxLoaded bounds the rows of a table that are kept in memory: not all of a table
+// that is full already, or to which witnesses added many.
 const maxLoaded = 1000
 
 // load reads a table's rows. The plus signs keep the driver from turning texts
@@ -117,6 +118,19 @@ func (d *database) load(t *table) error {
 	return each(d.conn, fmt.Sprintf("SELECT %s FROM %s LIMIT %d", t.list("+"), quote(t.name), maxLoaded), nil, func(row []any) {
 		t.rows = append(t.rows, row)
 	})
+}
+
+// count is the number of rows in the tables that were empty.
+func (d *database) count() (rows int, err error) {
+	for _, t := range d.tables {
+		if t.kept {
+			continue
+		}
+		err = errors.Join(err, each(d.conn, "SELECT count(*) FROM "+quote(t.name), nil, func(row []any) {
+			rows += int(row[0].(int64))
+		}))
+	}
+	return rows, err
 }
 
 // list writes the table's column names with a prefix before each.
@@ -149,6 +163,9 @@ func (d *database) insert(t *table, row []any) error {
 	}
 	var values []any
 	for i, c := range t.columns {
+		if c.dangling != "" && (row[i] != nil || c.required || c.computed) {
+			return c.danglingError()
+		}
 		if !c.computed {
 			values = append(values, row[i])
 		}
@@ -164,7 +181,10 @@ func (d *database) insert(t *table, row []any) error {
 // update sets columns of one stored row to values.
 func (d *database) update(t *table, row []any, columns []int, values []any) error {
 	var set []string
-	for _, c := range columns {
+	for i, c := range columns {
+		if t.columns[c].dangling != "" && values[i] != nil {
+			return t.columns[c].danglingError()
+		}
 		set = append(set, quote(t.columns[c].name)+" = ?")
 	}
 	condition, old := t.matching(row)

@@ -76,10 +76,8 @@ func (j task) run(ctx context.Context) (done filled, err error) {
 	if err := d.repair(ctx, j, queries); err != nil {
 		return done, err
 	}
-	for _, t := range d.tables {
-		if !t.kept {
-			done.rows += len(t.rows)
-		}
+	if done.rows, err = d.count(); err != nil {
+		return done, err
 	}
 	return done, errors.Join(d.restoreTriggers(), d.close())
 }

@@ -156,6 +156,8 @@ func TestHostileSchemas(t *testing.T) {
 		"overlapping":     {schema: `CREATE TABLE a (x INT, y INT, PRIMARY KEY (x, y)); CREATE TABLE c (y INTEGER PRIMARY KEY); CREATE TABLE b (x INT, y INT, FOREIGN KEY (x, y) REFERENCES a, FOREIGN KEY (y) REFERENCES c);`, gold: `SELECT x FROM b`},
 		"mismatch":        {schema: `CREATE TABLE a (x INT); CREATE TABLE b (y INT REFERENCES a (x));`, gold: `SELECT y FROM b JOIN a ON x = y`},
 		"to nowhere":      {schema: `CREATE TABLE b (y INT REFERENCES gone (x), z INT);`, gold: `SELECT z FROM b`},
+		"partly nowhere":  {schema: `CREATE TABLE b (x INT NOT NULL UNIQUE, y INT UNIQUE, z INT, FOREIGN KEY (x, y) REFERENCES gone (p, q));`, gold: `SELECT x FROM b WHERE z IS NOT NULL`},
+		"only nowhere":    {schema: `CREATE TABLE a (x INT); CREATE TABLE b (y INT NOT NULL REFERENCES gone (x));`, gold: `SELECT x FROM a`, refused: "t: table b stays empty: column y refers to table gone, which does not exist"},
 		"check":           {schema: `CREATE TABLE a (x INT CHECK (x BETWEEN 900 AND 905), s TEXT CHECK (s IN ('on', 'off')));`, gold: `SELECT s FROM a WHERE x = 903`},
 		"checked never":   {schema: `CREATE TABLE a (x INT); CREATE TABLE b (y INT, CHECK (y IS NULL AND y IS NOT NULL));`, gold: `SELECT x FROM a`, refused: "t: table b stays empty: CHECK constraint failed"},
 		"row id of text":  {schema: `CREATE TABLE a (x INTEGER PRIMARY KEY);`, gold: `SELECT x FROM a WHERE x <> 'abc'`},
@@ -212,6 +214,62 @@ func TestHostileGold(t *testing.T) {
 	bench.Limits.Timeout = 50 * time.Millisecond
 	s, err := Write(t.Context(), bench, filepath.Join(t.TempDir(), "out"), DefaultOptions())
 	if err != nil || s.Returning == 0 || s.Rows < DefaultOptions().Rows {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// A database that SQLite cannot fill, here for a module that it lacks, is copied as it
+// is and named; the others are filled.
+func TestUnreadable(t *testing.T) {
+	dir := benchmark(t, `CREATE TABLE a (x INT); CREATE TRIGGER r AFTER INSERT ON a BEGIN SELECT 1; END;
+		PRAGMA writable_schema = 1;
+		UPDATE sqlite_schema SET sql = 'CREATE TABLE a (x INT CHECK (absent(x) > 0))' WHERE type = 'table';
+		INSERT INTO sqlite_schema VALUES ('table', 'v', 'v', 0, 'CREATE VIRTUAL TABLE v USING absent (y)');`, `SELECT x FROM a`)
+	path := filepath.Join(dir, "database", "u", "u.sqlite")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(t, path).Exec(`CREATE TABLE a (x INT)`); err != nil {
+		t.Fatal(err)
+	}
+	writeJSON(t, filepath.Join(dir, "train.json"), []map[string]string{
+		{"db_id": "t", "question": "?", "query": `SELECT x FROM a`}, {"db_id": "u", "question": "?", "query": `SELECT x FROM a`},
+	})
+	filled := fill(t, dir, DefaultOptions())
+	from := filepath.Join(dir, "database", "t", "t.sqlite")
+	if filled.Databases != 2 || filled.Returning != 1 || len(filled.Refused) != 1 ||
+		!strings.HasPrefix(filled.Refused[0], "t: "+from+" is copied as it is: ") || strings.Contains(filled.Refused[0], ".tmp") {
+		t.Errorf("%+v", filled.Summary)
+	}
+	if old, err := os.ReadFile(from); err != nil || !bytes.Equal(old, filled.read(t, "t.sqlite")) {
+		t.Errorf("the copy differs, %v", err)
+	}
+}
+
+// The summary's rows are those of the files, also where witnesses add many.
+func TestRowsCounted(t *testing.T) {
+	dir := benchmark(t, `CREATE TABLE a (x INTEGER PRIMARY KEY, y INT, z INT)`,
+		`SELECT y FROM a GROUP BY y HAVING count(*) > 11`, `SELECT z FROM a WHERE x = 3 AND z = 70001`)
+	o := DefaultOptions()
+	o.Rows = MaxRows
+	filled := fill(t, dir, o)
+	if got := value(t, filled.path("t.sqlite"), `SELECT count(*) FROM a`); got != int64(filled.Rows) {
+		t.Errorf("%v rows, the summary says %d", got, filled.Rows)
+	}
+}
+
+// Gold that passes a limit is no gold that returns rows.
+func TestEndlessGold(t *testing.T) {
+	dir := benchmark(t, `CREATE TABLE a (x INT);
+		CREATE VIEW endless AS WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n FROM r`, `SELECT n FROM endless`)
+	bench, err := data.OpenBenchmark(dir, "auto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bench.Close()
+	bench.Limits.Rows = 100
+	s, err := Write(t.Context(), bench, filepath.Join(t.TempDir(), "out"), DefaultOptions())
+	if err != nil || s.Returning != 0 || s.GoldErrors != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}
 }

@@ -29,7 +29,7 @@ func (d *database) fillTable(t *table, n int, r *rand.Rand) (refused error) {
 		set := make([]bool, len(t.columns))
 		t.drawReferences(row, set, r)
 		for i, c := range t.columns {
-			if c.unique && !set[i] && len(t.rows)+refusals < len(sequences[i]) {
+			if c.unique && !set[i] && c.dangling == "" && len(t.rows)+refusals < len(sequences[i]) {
 				row[i], set[i] = sequences[i][len(t.rows)+refusals], true
 			}
 		}
@@ -68,7 +68,7 @@ func (t *table) drawReferences(row []any, set []bool, r *rand.Rand) {
 		}
 		parent := candidates[skewed(r, n)]
 		for i, c := range ref.columns {
-			if !t.columns[c].computed {
+			if !t.columns[c].computed && t.columns[c].dangling == "" {
 				row[c], set[c] = parent[ref.target[i]], true
 			}
 		}
@@ -97,7 +97,7 @@ func (t *table) mayBeNull(columns []int) bool {
 func (t *table) complete(row []any, set []bool, r *rand.Rand) {
 	for i, c := range t.columns {
 		switch {
-		case set[i] || c.computed:
+		case set[i] || c.computed || c.dangling != "":
 		case c.unique:
 			row[i] = c.domain.root().fresh(r)
 		case t.mayBeNull([]int{i}) && chance(r, nullShare):

@@ -2,6 +2,7 @@ package fill
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,7 +44,14 @@ type column struct {
 	// to the column, or a query looks for what is not in it, and with one NULL there
 	// `x NOT IN (...)` holds for no x.
 	noNull bool
-	domain *domain
+	// dangling is the missing table that the column refers to, which nothing but NULL
+	// may do.
+	dangling string
+	domain   *domain
+}
+
+func (c *column) danglingError() error {
+	return fmt.Errorf("column %s refers to table %s, which does not exist", c.name, c.dangling)
 }
 
 // reference is a foreign key: the columns repeat the target columns of a row of
@@ -85,7 +93,7 @@ func readTables(conn *sql.DB) ([]*table, error) {
 		}
 	}
 	for _, t := range tables {
-		if err := t.readReferences(conn, tables); err != nil {
+		if err := errors.Join(t.readReferences(conn, tables), t.readDangling(conn)); err != nil {
 			return nil, fmt.Errorf("table %s: %w", t.name, err)
 		}
 	}
@@ -131,6 +139,25 @@ func (t *table) readColumns(conn *sql.DB) error {
 		}
 	}
 	return err
+}
+
+// danglingQuery lists the columns of foreign keys to missing tables, those that may be
+// NULL first.
+const danglingQuery = `
+	SELECT f.id, f."table", x.name FROM pragma_foreign_key_list(?1) AS f JOIN pragma_table_xinfo(?1) AS x ON x.name = f."from" COLLATE NOCASE
+	WHERE NOT EXISTS (SELECT 1 FROM sqlite_schema AS s WHERE s.name = f."table" COLLATE NOCASE)
+	ORDER BY f.id, x."notnull" OR x.pk OR x.hidden, f.seq`
+
+// readDangling notes the foreign keys to missing tables, at one column of each: a NULL
+// there is enough.
+func (t *table) readDangling(conn *sql.DB) error {
+	var last any
+	return each(conn, danglingQuery, []any{t.name}, func(row []any) {
+		if column := t.index(text(row[2])); row[0] != last && column >= 0 {
+			t.columns[column].dangling = text(row[1])
+		}
+		last = row[0]
+	})
 }
 
 // readReferences leaves out foreign keys to what does not exist.
