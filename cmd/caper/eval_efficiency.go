@@ -35,7 +35,7 @@ func (c *evalRVESCommand) Help() string {
 
 // Validate checks the flags.
 func (c *efficiencyFlags) Validate() error {
-	return cmp.Or(c.benchFlags.check(), checkNumber("--repeats", c.Repeats, 1, 100_000))
+	return cmp.Or(c.check(), checkNumber("--repeats", c.Repeats, 1, 100_000))
 }
 
 func (c *evalVESCommand) Run(ctx context.Context) error  { return c.measure(ctx, eval.VES) }

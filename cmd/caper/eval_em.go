@@ -22,7 +22,7 @@ func (c *evalEMCommand) Help() string {
 }
 
 // Validate checks the flags.
-func (c *evalEMCommand) Validate() error { return c.benchFlags.check() }
+func (c *evalEMCommand) Validate() error { return c.check() }
 
 func (c *evalEMCommand) Run(ctx context.Context) error {
 	bench, err := c.open("")

@@ -28,7 +28,7 @@ func (c *evalEXCommand) Validate() error {
 			return fmt.Errorf("--rule: %w", err)
 		}
 	}
-	return c.benchFlags.check()
+	return c.check()
 }
 
 func (c *evalEXCommand) Run(ctx context.Context) error {

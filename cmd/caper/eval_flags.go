@@ -27,6 +27,11 @@ type evalFlags struct {
 // birdTimeout is the limit of BIRD's evaluators.
 const birdTimeout = 30 * time.Second
 
+// check checks the flags.
+func (f *evalFlags) check() error {
+	return cmp.Or(f.benchFlags.check(), checkOutput(f.Out, append(f.Pred, f.Gold)...))
+}
+
 // open opens the benchmark with the time limit of the rule's evaluator, unless
 // --timeout gives one.
 func (f *evalFlags) open(rule eval.Rule) (*data.Benchmark, error) {

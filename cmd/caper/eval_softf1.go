@@ -17,7 +17,7 @@ func (c *evalSoftF1Command) Help() string {
 }
 
 // Validate checks the flags.
-func (c *evalSoftF1Command) Validate() error { return c.benchFlags.check() }
+func (c *evalSoftF1Command) Validate() error { return c.check() }
 
 func (c *evalSoftF1Command) Run(ctx context.Context) error {
 	bench, err := c.open(eval.Bird)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -56,6 +57,20 @@ func checkNumber(flag string, n, least, most int) error {
 func checkThreads(flag string, n int) error {
 	if n < 0 || n > 1024 {
 		return fmt.Errorf("%s %d: must be from 1 to 1024, or 0 for one per core", flag, n)
+	}
+	return nil
+}
+
+// checkOutput refuses an --out that is one of the inputs: it would take their place.
+func checkOutput(out string, inputs ...string) error {
+	written, err := os.Stat(out)
+	if err != nil {
+		return nil // nothing is there yet
+	}
+	for _, in := range inputs {
+		if read, err := os.Stat(in); err == nil && os.SameFile(written, read) {
+			return fmt.Errorf("--out %s is read by the same command: name another file", out)
+		}
 	}
 	return nil
 }

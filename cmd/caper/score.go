@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -39,7 +40,9 @@ type scoredClause struct {
 }
 
 // Validate checks the flags.
-func (c *scoreCommand) Validate() error { return checkThreads("--threads", c.Threads) }
+func (c *scoreCommand) Validate() error {
+	return cmp.Or(checkThreads("--threads", c.Threads), checkOutput(c.Out, c.In))
+}
 
 func (c *scoreCommand) Run(ctx context.Context) error {
 	scorer, err := openScorer(c.Model, c.Threads)

@@ -25,6 +25,9 @@ func (c *tokenizeCommand) Help() string {
   caper tokenize --tokenizer model/tokenizer.json --in texts.jsonl --out ids.jsonl`
 }
 
+// Validate checks the flags.
+func (c *tokenizeCommand) Validate() error { return checkOutput(c.Out, c.Tokenizer, c.In) }
+
 func (c *tokenizeCommand) Run(ctx context.Context) error {
 	k, err := tokenizer.Load(c.Tokenizer)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -28,7 +29,9 @@ correct) or lost. A trajectory that ends lost is labelled with the turn from whi
 }
 
 // Validate checks the flags.
-func (c *trajectoriesCommand) Validate() error { return c.benchFlags.check() }
+func (c *trajectoriesCommand) Validate() error {
+	return cmp.Or(c.benchFlags.check(), checkOutput(c.Out, c.In))
+}
 
 func (c *trajectoriesCommand) Run(ctx context.Context) error {
 	bench, err := c.open()
