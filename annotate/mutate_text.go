@@ -84,8 +84,8 @@ func (q *query) added(block, clause *sql.Node, g Granularity, f fault) (*stateme
 		gap = q.text[block.Children[i-2].End:block.Children[i-1].Start]
 	}
 	endsQuery := next == nil && block.Parent == nil
-	if strings.Trim(gap, spaces) != "" || endsQuery && strings.Trim(q.text[offset:], spaces+";") != "" {
-		return nil, f, false // a comment stands there
+	if gap == "" || strings.Trim(gap, spaces) != "" || endsQuery && strings.Trim(q.text[offset:], spaces+";") != "" {
+		return nil, f, false // a comment stands there, or ")ORDER BY"
 	}
 	text := join(q.style.dress(lexemes(sql.Render(clause))))
 	mutant, ok := parse(q.text[:offset]+gap+text+q.text[offset:], q.schema, g)

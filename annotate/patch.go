@@ -120,9 +120,10 @@ func merge(old []lexeme, kept []int, dressed []lexeme) string {
 	var run *lexeme
 	noiseLast := false
 	put := func(l lexeme, from, to int) {
-		if run != nil {
-			l.gap, run = run.gap, nil
+		if isHung := l.Kind == token.RP && to == noise; run != nil && !isHung {
+			l.gap = run.gap
 		}
+		run = nil
 		out, noiseLast = append(out, placed{l, from, to}), to == noise
 	}
 	insert := func(until int) {

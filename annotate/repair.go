@@ -173,6 +173,9 @@ func (r *repair) compose(textOf func(slot int) string) string {
 				pending = r.wrong.text[u.start+len(core) : u.end]
 			}
 		}
+		if pending == "" && text != r.wrongText(k) { // ")ORDER BY", but the parenthesis may be gone
+			pending = " "
+		}
 	}
 	if r.endsEarly(last) {
 		return b.String() + pending // the clause too many stood here

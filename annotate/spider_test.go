@@ -182,7 +182,8 @@ func (c *checker) check(tuple data.Tuple, gold string) (faults []string) {
 	require(strings.HasPrefix(tuple.SQLRejected, tuple.Prefix+tuple.Rejected), "sql_rejected does not start with prefix and rejected")
 	require(tuple.Root.Start >= start && tuple.Root.End <= end && tuple.Root.Start <= tuple.Root.End,
 		"v* at %d-%d lies outside the rejected unit %d-%d", tuple.Root.Start, tuple.Root.End, start, end)
-	require(tuple.Chosen != tuple.Rejected, "the units are equal")
+	require(strings.TrimSpace(tuple.Chosen) != strings.TrimSpace(tuple.Rejected), "the units are equal")
+	require(!tuple.RootClause || tuple.EditCost > 0, "a clause that says the same is blamed")
 	require((tuple.Rejected == "") == (tuple.ClauseIndex == tuple.ClauseCount), "index %d of %d", tuple.ClauseIndex, tuple.ClauseCount)
 	require(tuple.Margin > 0 && tuple.Margin <= 1 && tuple.Margin == -tuple.Reward, "margin %v for reward %v", tuple.Margin, tuple.Reward)
 	require(tuple.RootClause == (tuple.Margin == 1), "margin %v, root clause %v", tuple.Margin, tuple.RootClause)
