@@ -66,7 +66,7 @@ func (f *benchFlags) candidates(ctx context.Context, bench *data.Benchmark, path
 		return nil, fmt.Errorf("%s: no candidates: give files with some, or keep more databases with --db and --not-db", strings.Join(paths, ", "))
 	}
 	if err := bench.CheckDatabases(slices.Sorted(maps.Keys(needed))); err != nil {
-		return nil, fmt.Errorf("%w, or leave it out with --not-db or --db", err)
+		return nil, fmt.Errorf("%w (--not-db or --db leave a database out)", err)
 	}
 	return all, nil
 }

@@ -97,7 +97,7 @@ func (c *trajectoriesCommand) trajectories(bench *data.Benchmark) (iter.Seq2[dat
 		return nil, fmt.Errorf("%s: no trajectories: give a file with some, or keep more databases with --db and --not-db", c.In)
 	}
 	if err := bench.CheckDatabases(slices.Sorted(maps.Keys(needed))); err != nil {
-		return nil, fmt.Errorf("%w, or leave it out with --not-db or --db", err)
+		return nil, fmt.Errorf("%w (--not-db or --db leave a database out)", err)
 	}
 	return kept, nil
 }
