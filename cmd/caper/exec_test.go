@@ -1,8 +1,11 @@
 package main
 
 import (
+	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"caper/sqlexec"
@@ -49,5 +52,16 @@ func TestExecFailureAsJSON(t *testing.T) {
 		if r.status != exitFailed || oneDocument(t, r)["failure"] != want || !strings.HasPrefix(r.stderr, "caper: "+want) {
 			t.Errorf("%s: %+v, want %s", query, r, want)
 		}
+	}
+}
+
+// Where no worker process can start, the file is not to blame.
+func TestScarcity(t *testing.T) {
+	err := &sqlexec.FileError{Path: "a.sqlite", Err: fmt.Errorf("start a worker process: %w", &fs.PathError{Op: "open", Path: "/dev/null", Err: syscall.EMFILE})}
+	if got := remedied(err).Error(); !strings.HasSuffix(got, "too many open files; allow more open files with ulimit -n") {
+		t.Error(got)
+	}
+	if got := scarcity(&fs.PathError{Op: "open", Path: "a.sqlite", Err: syscall.ENOENT}); got != "" {
+		t.Error(got)
 	}
 }
