@@ -68,6 +68,8 @@ func TestPatchPartsWords(t *testing.T) {
 			"SELECT (CAST(COUNT(a) AS REAL) * 100 / (SELECT COUNT(b) FROM t)) FROM t"},
 		{"SELECT count(*)OVER (ORDER BY a) FROM t", "SELECT count(*) OVER (ORDER BY b) FROM t", "SELECT count(*)OVER (ORDER BY b) FROM t"},
 		{"SELECT a FROM t WHERE b IN (1, 2)ORDER BY a", "SELECT a FROM t WHERE b = 1 ORDER BY a", "SELECT a FROM t WHERE b = 1 ORDER BY a"},
+		{"SELECT sum(a), b FROM t", "SELECT sum(a) OVER (ORDER BY b), b FROM t", "SELECT sum(a) OVER (ORDER BY b), b FROM t"},
+		{"SELECT (CAST(sum(a) AS REAL)) FROM t", "SELECT CAST(sum(a) - count(b) AS REAL) FROM t", "SELECT (CAST(sum(a) - count(b) AS REAL)) FROM t"},
 		{"SELECT sum(a) FROM t", "SELECT sum(a) OVER (ORDER BY b) FROM t", "SELECT sum(a) OVER (ORDER BY b) FROM t"},
 	} {
 		r := newRepair(statementOf(t, c.wrong, Top), statementOf(t, c.gold, Top))
