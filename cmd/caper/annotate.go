@@ -80,12 +80,17 @@ func (c *annotateCommand) Run(ctx context.Context) error {
 }
 
 // collectRarely suits the garbage collector to annotation, which keeps little of the
-// much that it makes. Whoever sets GOGC knows better.
-func collectRarely() {
+// much that it makes, until the function it returns is called: a training keeps more
+// than the limit set here. Whoever sets GOGC knows better.
+func collectRarely() (restore func()) {
 	const percent, most = 400, 600 << 20
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(percent)
-		debug.SetMemoryLimit(most)
+	if os.Getenv("GOGC") != "" {
+		return func() {}
+	}
+	oldPercent, oldLimit := debug.SetGCPercent(percent), debug.SetMemoryLimit(most)
+	return func() {
+		debug.SetGCPercent(oldPercent)
+		debug.SetMemoryLimit(oldLimit)
 	}
 }
 
@@ -121,7 +126,7 @@ func (c *annotateCommand) options() annotate.Options {
 // seconds.
 func annotateTo(ctx context.Context, bench *data.Benchmark, rollouts iter.Seq2[data.Rollout, error], o annotate.Options, split string,
 	out annotate.Output) (annotate.Summary, error) {
-	collectRarely()
+	defer collectRarely()()
 	o.Split = func(string) string { return split }
 	out.Settings = map[string]string{"split": split}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
