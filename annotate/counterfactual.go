@@ -30,7 +30,7 @@ func (o Options) intervene(ctx context.Context, base data.Tuple, wrong, gold *st
 		out.reason = NoDivergence
 		return nil, nil
 	}
-	working, err := singleRepairs(ctx, wrong, gold, e)
+	working, err := singleRepairs(ctx, r, e)
 	if err != nil {
 		return nil, err
 	}
@@ -115,12 +115,12 @@ func (r repaired) clause() slot {
 // singleRepairs lists the repairs of one clause of a wrong query that make it
 // correct, each clause once: those by gold as it stands or, where there are none,
 // by gold restated.
-func singleRepairs(ctx context.Context, wrong, gold *statement, e *executor) ([]repaired, error) {
-	working, err := newRepair(wrong, gold).singles(ctx, e)
+func singleRepairs(ctx context.Context, r *repair, e *executor) ([]repaired, error) {
+	working, err := r.singles(ctx, e)
 	if err != nil || len(working) > 0 {
 		return working, err
 	}
-	return restatedSingles(ctx, wrong, gold, e)
+	return restatedSingles(ctx, r.wrong, r.gold, e)
 }
 
 // singles lists the repairs of one clause alone that make the query correct.

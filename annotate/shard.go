@@ -32,6 +32,7 @@ func ParseShard(text string) (Shard, error) {
 	return Shard{index, count}, nil
 }
 
+// String is the form that ParseShard reads.
 func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.Index, s.Count) }
 
 // Holds reports whether the rollouts of a question are in the shard.

@@ -212,7 +212,7 @@ func (a *annotator) turn(ctx context.Context, action string, gold *statement, e 
 	if err != nil || isCorrect {
 		return turn, err
 	}
-	working, err := singleRepairs(ctx, own, gold, e)
+	working, err := singleRepairs(ctx, newRepair(own, gold), e)
 	if err != nil {
 		return turn, err
 	}
