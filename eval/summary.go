@@ -7,52 +7,67 @@ import (
 	"slices"
 	"strings"
 
+	"caper/data"
 	"caper/eval/exactmatch"
 	"caper/sqlexec"
 )
 
-// ExecutionSummary counts verdicts.
-type ExecutionSummary struct {
-	Rule Rule `json:"rule"`
-	// Accuracy is the share of correct ones among all (EX).
-	Accuracy float64         `json:"ex"`
+// verdictCounts counts candidates by verdict.
+type verdictCounts struct {
 	Count    int             `json:"count"`
 	Verdicts map[Verdict]int `json:"verdicts"`
-	// GoldProblems counts candidates whose gold did not run; Judged is the share of
-	// correct ones among the others.
-	GoldProblems int     `json:"gold_problems"`
-	Judged       float64 `json:"ex_where_gold_runs"`
+	// GoldProblems counts candidates whose gold could not be used.
+	GoldProblems int `json:"gold_problems"`
 	// Disagree counts the verdicts that the strict rule does not share, Quirks what
 	// is behind them, when they were explained.
 	Disagree int                   `json:"strict_disagrees"`
 	Quirks   map[sqlexec.Quirk]int `json:"quirks,omitempty"`
-	*Groups
 
 	// goldMessage is the first gold problem's.
 	goldMessage string
 }
 
+func newVerdictCounts() verdictCounts {
+	return verdictCounts{Verdicts: map[Verdict]int{}, Quirks: map[sqlexec.Quirk]int{}}
+}
+
+// add counts the verdict on one more candidate.
+func (c *verdictCounts) add(id data.QuestionID, verdict, strict Verdict, quirks sqlexec.Quirks, message string) {
+	c.Count++
+	c.Verdicts[verdict]++
+	if strict != verdict {
+		c.Disagree++
+	}
+	for _, q := range quirks {
+		c.Quirks[q]++
+	}
+	if verdict.ofGold() {
+		c.GoldProblems++
+		if c.goldMessage == "" {
+			c.goldMessage = fmt.Sprintf("question %s: %s", id, message)
+		}
+	}
+}
+
+// ExecutionSummary adds up execution verdicts.
+type ExecutionSummary struct {
+	Rule Rule `json:"rule"`
+	// Accuracy is the share of correct ones among all (EX).
+	Accuracy float64 `json:"ex"`
+	verdictCounts
+	// Judged is the share of correct ones among those whose gold runs.
+	Judged float64 `json:"ex_where_gold_runs"`
+	*Groups
+}
+
 // NewExecutionSummary returns one without candidates.
 func NewExecutionSummary(rule Rule, groups *Groups) *ExecutionSummary {
-	return &ExecutionSummary{Rule: rule, Groups: groups, Verdicts: map[Verdict]int{}, Quirks: map[sqlexec.Quirk]int{}}
+	return &ExecutionSummary{Rule: rule, Groups: groups, verdictCounts: newVerdictCounts()}
 }
 
 // Add counts one more candidate.
 func (s *ExecutionSummary) Add(j Judged) {
-	s.Count++
-	s.Verdicts[j.Verdict]++
-	if j.Strict != j.Verdict {
-		s.Disagree++
-	}
-	for _, q := range j.Quirks {
-		s.Quirks[q]++
-	}
-	if j.Verdict.ofGold() {
-		s.GoldProblems++
-		if s.goldMessage == "" {
-			s.goldMessage = fmt.Sprintf("question %s: %s", j.QuestionID, j.Message)
-		}
-	}
+	s.add(j.QuestionID, j.Verdict, j.Strict, j.Quirks, j.Message)
 	s.Accuracy = share(s.Verdicts[Correct], s.Count)
 	s.Judged = share(s.Verdicts[Correct], s.Count-s.GoldProblems)
 	s.Groups.Add(j.Rollout, score(j.Verdict))
@@ -99,17 +114,12 @@ func writeQuirks(out *strings.Builder, quirks map[sqlexec.Quirk]int) {
 
 // MatchSummary adds up exact-match verdicts.
 type MatchSummary struct {
-	Accuracy     float64                         `json:"em"`
-	Count        int                             `json:"count"`
-	Verdicts     map[Verdict]int                 `json:"verdicts"`
-	GoldProblems int                             `json:"gold_problems"`
-	Disagree     int                             `json:"strict_disagrees"`
-	Quirks       map[sqlexec.Quirk]int           `json:"quirks,omitempty"`
-	Levels       map[exactmatch.Hardness]emLevel `json:"levels"`
+	Accuracy float64 `json:"em"`
+	verdictCounts
+	Levels map[exactmatch.Hardness]emLevel `json:"levels"`
 	*Groups
 
-	report      *exactmatch.Report
-	goldMessage string
+	report *exactmatch.Report
 }
 
 type emLevel struct {
@@ -120,25 +130,13 @@ type emLevel struct {
 
 // NewMatchSummary returns one without candidates.
 func NewMatchSummary(groups *Groups) *MatchSummary {
-	return &MatchSummary{Groups: groups, Verdicts: map[Verdict]int{}, Quirks: map[sqlexec.Quirk]int{}, report: exactmatch.NewReport()}
+	return &MatchSummary{Groups: groups, verdictCounts: newVerdictCounts(), report: exactmatch.NewReport()}
 }
 
 // Add counts one more candidate. One whose gold cannot be read is not in the table.
 func (s *MatchSummary) Add(m Matched) {
-	s.Count++
-	s.Verdicts[m.Verdict]++
-	if m.Strict != m.Verdict {
-		s.Disagree++
-	}
-	for _, q := range m.Quirks {
-		s.Quirks[q]++
-	}
-	if m.Verdict.ofGold() {
-		s.GoldProblems++
-		if s.goldMessage == "" {
-			s.goldMessage = fmt.Sprintf("question %s: %s", m.QuestionID, m.Message)
-		}
-	} else {
+	s.add(m.QuestionID, m.Verdict, m.Strict, m.Quirks, m.Message)
+	if !m.Verdict.ofGold() {
 		s.report.Add(m.Hardness, m.Score)
 	}
 	s.Accuracy = share(s.Verdicts[Correct], s.Count)
