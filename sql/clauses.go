@@ -7,9 +7,9 @@ import (
 	"github.com/sqlc-dev/meyer/token"
 )
 
-// maxTextBytes bounds the text that is scanned or parsed. It is far above any
+// MaxTextBytes bounds the text that is scanned or parsed. It is far above any
 // query that a person or a model writes, and keeps hostile input cheap.
-const maxTextBytes = 1 << 17
+const MaxTextBytes = 1 << 17
 
 // Clauses cuts the first statement of text into its top-level clause units
 // (caper.md 1.4.1). It reads tokens, not grammar, so it works on truncated and
@@ -49,8 +49,8 @@ func Clauses(text string) []Clause {
 // first Markdown code fence where there is one. SQLite would read the fence's
 // back quotes as an identifier and swallow the query.
 func fenced(text string) (offset int, inside string) {
-	if len(text) > maxTextBytes {
-		text = text[:maxTextBytes]
+	if len(text) > MaxTextBytes {
+		text = text[:MaxTextBytes]
 	}
 	const fence = "```"
 	open := strings.Index(text, fence)

@@ -89,8 +89,8 @@ func TestClausesOfLongText(t *testing.T) {
 		for _, head := range []string{"", "SELECT a FROM t WHERE ", "SELECT '", "SELECT /*"} {
 			text := head + strings.Repeat(part, 1<<20/len(part))
 			checkPartition(t, text)
-			checkPartition(t, text[:maxTextBytes])
-			Parse(text[:maxTextBytes])
+			checkPartition(t, text[:MaxTextBytes])
+			Parse(text[:MaxTextBytes])
 		}
 	}
 }

@@ -46,8 +46,8 @@ func (e *ParseError) Error() string {
 // parentheses, chains of AND and OR (flattened), INDEXED BY and MATERIALIZED
 // hints, the noise words INNER, OUTER and AS.
 func Parse(text string) (*Node, error) {
-	if len(text) > maxTextBytes {
-		return nil, parseError(text, maxTextBytes, fmt.Sprintf("statement is longer than %d bytes", maxTextBytes))
+	if len(text) > MaxTextBytes {
+		return nil, parseError(text, MaxTextBytes, fmt.Sprintf("statement is longer than %d bytes", MaxTextBytes))
 	}
 	if nul := strings.IndexByte(text, 0); nul >= 0 {
 		return nil, parseError(text, nul, "NUL byte in statement")

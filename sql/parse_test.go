@@ -250,7 +250,7 @@ func TestParseErrors(t *testing.T) {
 // and without exhausting the stack.
 func TestParseHostile(t *testing.T) {
 	repeated := func(head, part, tail string) string {
-		return head + strings.Repeat(part, maxTextBytes/len(part)-20) + tail
+		return head + strings.Repeat(part, MaxTextBytes/len(part)-20) + tail
 	}
 	for _, text := range []string{
 		"SELECT " + strings.Repeat("(", 1e6) + "1" + strings.Repeat(")", 1e6),

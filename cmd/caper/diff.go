@@ -71,9 +71,6 @@ func (c *diffCommand) Run() error {
 // queryArgument is the text of a query and the file it was read from, "" for none.
 type queryArgument struct{ text, path string }
 
-// maxQueryBytes is what the parser reads of a query.
-const maxQueryBytes = 1 << 17
-
 // readQuery takes an argument for a file's name where there is such a file, or
 // where it cannot be a query.
 func readQuery(argument string) (queryArgument, error) {
@@ -90,7 +87,7 @@ func readQuery(argument string) (queryArgument, error) {
 	case !info.Mode().IsRegular():
 		return queryArgument{}, fmt.Errorf("%s is not a regular file; %s", argument, remedy)
 	}
-	text, err := readAtMost(argument, maxQueryBytes)
+	text, err := readAtMost(argument, sql.MaxTextBytes)
 	return queryArgument{text, argument}, err
 }
 

@@ -10,6 +10,7 @@ import (
 	_ "github.com/mattn/go-sqlite3"
 
 	"caper/annotate"
+	query "caper/sql"
 )
 
 // The texts come out whole but for the marks, the script below them by clause.
@@ -81,7 +82,7 @@ func TestDiffSchema(t *testing.T) {
 // What cannot be read is named with its place.
 func TestDiffFaults(t *testing.T) {
 	file := writeFile(t, filepath.Join(t.TempDir(), "a.sql"), "SELECT 1\nFROM t WHERE")
-	long := writeFile(t, filepath.Join(t.TempDir(), "long.sql"), "SELECT 1 -- "+strings.Repeat("x", maxQueryBytes))
+	long := writeFile(t, filepath.Join(t.TempDir(), "long.sql"), "SELECT 1 -- "+strings.Repeat("x", query.MaxTextBytes))
 	for _, c := range []struct {
 		arguments []string
 		want      string
