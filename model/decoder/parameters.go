@@ -43,6 +43,8 @@ func Constant(value float64) Init {
 // Like a bufio.Writer it keeps the first error, for Finish to return.
 type Parameters struct {
 	All []*Parameter
+	// Linears are those of All that are linear maps inside the layers.
+	Linears []*Linear
 
 	dev    engine.Device
 	frozen bool
@@ -100,6 +102,13 @@ func (p *Parameters) Add(name string, init Init, shape ...int) *Parameter {
 	added := &Parameter{Param: param, Shape: shape}
 	p.All = append(p.All, added)
 	return added
+}
+
+// AddLinear makes the weight of a linear map.
+func (p *Parameters) AddLinear(name string, init Init, out, in int) *Linear {
+	l := &Linear{Parameter: p.Add(name, init, out, in)}
+	p.Linears = append(p.Linears, l)
+	return l
 }
 
 // Finish returns the first error. For a checkpoint it also refuses tensors that the

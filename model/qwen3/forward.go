@@ -4,7 +4,6 @@ import (
 	"caper/engine"
 	"caper/kernels/attention"
 	"caper/kernels/embedding"
-	"caper/kernels/linear"
 	"caper/kernels/residual"
 	"caper/kernels/rmsnorm"
 	"caper/kernels/rotary"
@@ -15,11 +14,16 @@ import (
 func (m *Model) Hidden(t *engine.Tape, tree *engine.Tree) *engine.Tensor {
 	h := embedding.Forward(t, m.Embedding.Tensor, tree.Tokens)
 	for i := range m.layers {
-		l := &m.layers[i]
-		h = residual.Forward(t, h, l.attention.forward(t, m.rmsNorm(t, h, l.inputNorm), tree, &m.config))
-		h = residual.Forward(t, h, l.mlp.Forward(t, m.rmsNorm(t, h, l.postNorm)))
+		h = m.block(t, h, &m.layers[i], tree)
 	}
 	return m.rmsNorm(t, h, m.norm)
+}
+
+// block is one layer: mixer and MLP, each behind a norm and around it the residual
+// stream h [N, H].
+func (m *Model) block(t *engine.Tape, h *engine.Tensor, l *layer, tree *engine.Tree) *engine.Tensor {
+	h = residual.Forward(t, h, l.attention.forward(t, m.rmsNorm(t, h, l.inputNorm), tree, &m.config))
+	return residual.Forward(t, h, l.mlp.Forward(t, m.rmsNorm(t, h, l.postNorm)))
 }
 
 // rmsNorm has the gain w, not the 1 + w of Qwen3.5.
@@ -31,10 +35,10 @@ func (m *Model) rmsNorm(t *engine.Tape, x, w *engine.Tensor) *engine.Tensor {
 func (a *attentionMixer) forward(t *engine.Tape, x *engine.Tensor, tree *engine.Tree, c *Config) *engine.Tensor {
 	head := rotary.Options{Dim: c.HeadDim, HeadStride: c.HeadDim, RotaryDims: c.RotaryDims(), Theta: c.Rope.Theta, Eps: c.RMSNormEps}
 	head.Heads = c.Heads
-	query := rotary.Forward(t, linear.Forward(t, x, a.query), a.queryNorm, tree.Position, head)
+	query := rotary.Forward(t, a.query.Forward(t, x), a.queryNorm, tree.Position, head)
 	head.Heads = c.KVHeads
-	key := rotary.Forward(t, linear.Forward(t, x, a.key), a.keyNorm, tree.Position, head)
-	value := linear.Forward(t, x, a.value)
+	key := rotary.Forward(t, a.key.Forward(t, x), a.keyNorm, tree.Position, head)
+	value := a.value.Forward(t, x)
 	y := attention.Forward(t, query, key, value, nil, tree, attention.Options{Heads: c.Heads, KVHeads: c.KVHeads, Dim: c.HeadDim})
-	return linear.Forward(t, y, a.output)
+	return a.output.Forward(t, y)
 }

@@ -24,10 +24,10 @@ type layer struct {
 }
 
 type attentionMixer struct {
-	query              *engine.Tensor // [Heads*D, H]
-	key, value         *engine.Tensor // [KVHeads*D, H]
-	output             *engine.Tensor // [H, Heads*D]
-	queryNorm, keyNorm *engine.Tensor // [1, D]
+	query              *decoder.Linear // [Heads*D, H]
+	key, value         *decoder.Linear // [KVHeads*D, H]
+	output             *decoder.Linear // [H, Heads*D]
+	queryNorm, keyNorm *engine.Tensor  // [1, D]
 }
 
 // New makes the model's parameters in p.
@@ -50,10 +50,10 @@ func New(c Config, p *decoder.Parameters) *Model {
 func newAttention(c Config, p *decoder.Parameters, prefix string) attentionMixer {
 	matrix, one := decoder.Normal(c.InitRange), decoder.Constant(1)
 	return attentionMixer{
-		query:     p.Add(prefix+"q_proj.weight", matrix, c.Heads*c.HeadDim, c.HiddenSize).Tensor,
-		key:       p.Add(prefix+"k_proj.weight", matrix, c.KVHeads*c.HeadDim, c.HiddenSize).Tensor,
-		value:     p.Add(prefix+"v_proj.weight", matrix, c.KVHeads*c.HeadDim, c.HiddenSize).Tensor,
-		output:    p.Add(prefix+"o_proj.weight", matrix, c.HiddenSize, c.Heads*c.HeadDim).Tensor,
+		query:     p.AddLinear(prefix+"q_proj.weight", matrix, c.Heads*c.HeadDim, c.HiddenSize),
+		key:       p.AddLinear(prefix+"k_proj.weight", matrix, c.KVHeads*c.HeadDim, c.HiddenSize),
+		value:     p.AddLinear(prefix+"v_proj.weight", matrix, c.KVHeads*c.HeadDim, c.HiddenSize),
+		output:    p.AddLinear(prefix+"o_proj.weight", matrix, c.HiddenSize, c.Heads*c.HeadDim),
 		queryNorm: p.Add(prefix+"q_norm.weight", one, c.HeadDim).Tensor,
 		keyNorm:   p.Add(prefix+"k_norm.weight", one, c.HeadDim).Tensor,
 	}

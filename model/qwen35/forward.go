@@ -9,7 +9,6 @@ import (
 	"caper/kernels/embedding"
 	"caper/kernels/gatednorm"
 	"caper/kernels/l2norm"
-	"caper/kernels/linear"
 	"caper/kernels/residual"
 	"caper/kernels/rmsnorm"
 	"caper/kernels/rotary"
@@ -23,11 +22,16 @@ const l2NormEps = 1e-6
 func (m *Model) Hidden(t *engine.Tape, tree *engine.Tree) *engine.Tensor {
 	h := embedding.Forward(t, m.Embedding.Tensor, tree.Tokens)
 	for i := range m.layers {
-		l := &m.layers[i]
-		h = residual.Forward(t, h, m.mix(t, m.rmsNorm(t, h, l.inputNorm), l, tree))
-		h = residual.Forward(t, h, l.mlp.Forward(t, m.rmsNorm(t, h, l.postNorm)))
+		h = m.block(t, h, &m.layers[i], tree)
 	}
 	return m.rmsNorm(t, h, m.norm)
+}
+
+// block is one layer: mixer and MLP, each behind a norm and around it the residual
+// stream h [N, H].
+func (m *Model) block(t *engine.Tape, h *engine.Tensor, l *layer, tree *engine.Tree) *engine.Tensor {
+	h = residual.Forward(t, h, m.mix(t, m.rmsNorm(t, h, l.inputNorm), l, tree))
+	return residual.Forward(t, h, l.mlp.Forward(t, m.rmsNorm(t, h, l.postNorm)))
 }
 
 // rmsNorm has the gain 1 + w, as all norms here but the one inside a delta net.
@@ -45,9 +49,9 @@ func (m *Model) mix(t *engine.Tape, x *engine.Tensor, l *layer, tree *engine.Tre
 // forward is grouped full attention with per-head norms and partial rotary positions;
 // sigmoid(gate) scales the result before the output projection.
 func (a *attentionMixer) forward(t *engine.Tape, x *engine.Tensor, tree *engine.Tree, c *Config) *engine.Tensor {
-	queryAndGate := linear.Forward(t, x, a.query) // per head [q D | gate D]
-	key := linear.Forward(t, x, a.key)
-	value := linear.Forward(t, x, a.value)
+	queryAndGate := a.query.Forward(t, x) // per head [q D | gate D]
+	key := a.key.Forward(t, x)
+	value := a.value.Forward(t, x)
 	head := rotary.Options{Dim: c.HeadDim, RotaryDims: c.RotaryDims(), Theta: c.Rope.Theta, Eps: c.RMSNormEps, OffsetGain: true}
 	head.Heads, head.HeadStride = c.Heads, 2*c.HeadDim
 	query := rotary.Forward(t, queryAndGate, a.queryNorm, tree.Position, head)
@@ -56,21 +60,21 @@ func (a *attentionMixer) forward(t *engine.Tape, x *engine.Tensor, tree *engine.
 	y := attention.Forward(t, query, key, value, queryAndGate, tree, attention.Options{
 		Heads: c.Heads, KVHeads: c.KVHeads, Dim: c.HeadDim, GateStride: 2 * c.HeadDim, GateOffset: c.HeadDim,
 	})
-	return linear.Forward(t, y, a.output)
+	return a.output.Forward(t, y)
 }
 
 // forward is the gated delta net: convolution over q, k and v together, unit-length q
 // and k, the gated delta rule, and a norm gated by z.
 func (d *deltaMixer) forward(t *engine.Tape, x *engine.Tensor, tree *engine.Tree, c *Config) *engine.Tensor {
 	keys, values := c.KeyHeads*c.KeyDim, c.ValueHeads*c.ValueDim
-	qkv := causalconv.Forward(t, linear.Forward(t, x, d.qkv), d.conv, tree)
+	qkv := causalconv.Forward(t, d.qkv.Forward(t, x), d.conv, tree)
 	query := l2norm.Forward(t, t.Columns(qkv, 0, keys), c.KeyHeads, c.KeyDim, l2NormEps)
 	key := l2norm.Forward(t, t.Columns(qkv, keys, keys), c.KeyHeads, c.KeyDim, l2NormEps)
 	value := t.Columns(qkv, 2*keys, values)
-	g, beta := deltagate.Forward(t, linear.Forward(t, x, d.a), linear.Forward(t, x, d.b), d.aLog, d.dtBias)
+	g, beta := deltagate.Forward(t, d.a.Forward(t, x), d.b.Forward(t, x), d.aLog, d.dtBias)
 	y := deltarule.Forward(t, query, key, value, g, beta, tree, deltarule.Options{
 		KeyHeads: c.KeyHeads, ValueHeads: c.ValueHeads, KeyDim: c.KeyDim, ValueDim: c.ValueDim,
 	})
-	z := linear.Forward(t, x, d.z)
-	return linear.Forward(t, gatednorm.Forward(t, y, z, d.norm, c.ValueDim, c.RMSNormEps), d.output)
+	z := d.z.Forward(t, x)
+	return d.output.Forward(t, gatednorm.Forward(t, y, z, d.norm, c.ValueDim, c.RMSNormEps))
 }

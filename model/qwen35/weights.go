@@ -29,21 +29,21 @@ type layer struct {
 
 // attentionMixer is gated full attention. Each head's rows of query are [q D | gate D].
 type attentionMixer struct {
-	query              *engine.Tensor // [Heads*2D, H]
-	key, value         *engine.Tensor // [KVHeads*D, H]
-	output             *engine.Tensor // [H, Heads*D]
-	queryNorm, keyNorm *engine.Tensor // [1, D]
+	query              *decoder.Linear // [Heads*2D, H]
+	key, value         *decoder.Linear // [KVHeads*D, H]
+	output             *decoder.Linear // [H, Heads*D]
+	queryNorm, keyNorm *engine.Tensor  // [1, D]
 }
 
 // deltaMixer is a gated delta net with K = KeyHeads*KeyDim and V = ValueHeads*ValueDim.
 type deltaMixer struct {
-	qkv          *engine.Tensor // [K + K + V, H]
-	z            *engine.Tensor // [V, H]
-	b, a         *engine.Tensor // [ValueHeads, H]
-	conv         *engine.Tensor // [K + K + V, ConvWidth]
-	aLog, dtBias *engine.Tensor // [1, ValueHeads]
-	norm         *engine.Tensor // [1, ValueDim]
-	output       *engine.Tensor // [H, V]
+	qkv          *decoder.Linear // [K + K + V, H]
+	z            *decoder.Linear // [V, H]
+	b, a         *decoder.Linear // [ValueHeads, H]
+	conv         *engine.Tensor  // [K + K + V, ConvWidth]
+	aLog, dtBias *engine.Tensor  // [1, ValueHeads]
+	norm         *engine.Tensor  // [1, ValueDim]
+	output       *decoder.Linear // [H, V]
 }
 
 // New makes the model's parameters in p.
@@ -70,10 +70,10 @@ func New(c Config, p *decoder.Parameters) *Model {
 func newAttention(c Config, p *decoder.Parameters, prefix string) *attentionMixer {
 	matrix, zeroCentred := decoder.Normal(c.InitRange), decoder.Constant(0)
 	return &attentionMixer{
-		query:     p.Add(prefix+"q_proj.weight", matrix, c.Heads*2*c.HeadDim, c.HiddenSize).Tensor,
-		key:       p.Add(prefix+"k_proj.weight", matrix, c.KVHeads*c.HeadDim, c.HiddenSize).Tensor,
-		value:     p.Add(prefix+"v_proj.weight", matrix, c.KVHeads*c.HeadDim, c.HiddenSize).Tensor,
-		output:    p.Add(prefix+"o_proj.weight", matrix, c.HiddenSize, c.Heads*c.HeadDim).Tensor,
+		query:     p.AddLinear(prefix+"q_proj.weight", matrix, c.Heads*2*c.HeadDim, c.HiddenSize),
+		key:       p.AddLinear(prefix+"k_proj.weight", matrix, c.KVHeads*c.HeadDim, c.HiddenSize),
+		value:     p.AddLinear(prefix+"v_proj.weight", matrix, c.KVHeads*c.HeadDim, c.HiddenSize),
+		output:    p.AddLinear(prefix+"o_proj.weight", matrix, c.HiddenSize, c.Heads*c.HeadDim),
 		queryNorm: p.Add(prefix+"q_norm.weight", zeroCentred, c.HeadDim).Tensor,
 		keyNorm:   p.Add(prefix+"k_norm.weight", zeroCentred, c.HeadDim).Tensor,
 	}
@@ -84,13 +84,13 @@ func newDelta(c Config, p *decoder.Parameters, prefix string) *deltaMixer {
 	values := c.ValueHeads * c.ValueDim
 	channels := 2*c.KeyHeads*c.KeyDim + values
 	d := &deltaMixer{
-		qkv:    p.Add(prefix+"in_proj_qkv.weight", matrix, channels, c.HiddenSize).Tensor,
-		z:      p.Add(prefix+"in_proj_z.weight", matrix, values, c.HiddenSize).Tensor,
-		b:      p.Add(prefix+"in_proj_b.weight", matrix, c.ValueHeads, c.HiddenSize).Tensor,
-		a:      p.Add(prefix+"in_proj_a.weight", matrix, c.ValueHeads, c.HiddenSize).Tensor,
+		qkv:    p.AddLinear(prefix+"in_proj_qkv.weight", matrix, channels, c.HiddenSize),
+		z:      p.AddLinear(prefix+"in_proj_z.weight", matrix, values, c.HiddenSize),
+		b:      p.AddLinear(prefix+"in_proj_b.weight", matrix, c.ValueHeads, c.HiddenSize),
+		a:      p.AddLinear(prefix+"in_proj_a.weight", matrix, c.ValueHeads, c.HiddenSize),
 		conv:   p.Add(prefix+"conv1d.weight", convTaps(c.ConvWidth), channels, 1, c.ConvWidth).Tensor,
 		dtBias: p.Add(prefix+"dt_bias", decoder.Constant(1), c.ValueHeads).Tensor,
-		output: p.Add(prefix+"out_proj.weight", matrix, c.HiddenSize, values).Tensor,
+		output: p.AddLinear(prefix+"out_proj.weight", matrix, c.HiddenSize, values),
 	}
 	aLog := p.Add(prefix+"A_log", decayRate, c.ValueHeads)
 	norm := p.Add(prefix+"norm.weight", decoder.Constant(1), c.ValueDim)
