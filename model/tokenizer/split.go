@@ -48,11 +48,16 @@ const (
 	number
 	space
 	newline // \r and \n, which are white space too
+	wide    // of a byte: not ASCII, so that more bytes decide
 )
 
-var asciiClasses = func() (classes [utf8.RuneSelf]class) {
-	for r := range classes {
-		classes[r] = classOf(rune(r))
+// byteClasses holds the classes of ASCII.
+var byteClasses = func() (classes [256]class) {
+	for b := range classes {
+		classes[b] = wide
+		if b < utf8.RuneSelf {
+			classes[b] = classOf(rune(b))
+		}
 	}
 	return classes
 }()
@@ -76,13 +81,17 @@ func classOf(r rune) class {
 // at returns the class and the length in bytes of the character at text[i:], or
 // length 0 at the end. A byte that is not UTF-8 is a character of class other.
 func (p pattern) at(text string, i int) (class, int) {
-	if i >= len(text) {
-		return other, 0
+	if i < len(text) {
+		if c := byteClasses[text[i]]; c != wide {
+			return c, 1
+		}
 	}
-	if b := text[i]; b < utf8.RuneSelf {
-		return asciiClasses[b], 1
-	}
-	r, n := utf8.DecodeRuneInString(text[i:])
+	return p.decode(text[i:])
+}
+
+// decode is at where text does not start with ASCII.
+func (p pattern) decode(text string) (class, int) {
+	r, n := utf8.DecodeRuneInString(text)
 	c := classOf(r)
 	if c == mark {
 		c = other
@@ -96,8 +105,10 @@ func (p pattern) at(text string, i int) (class, int) {
 // next returns the length of the piece that text, which is not empty, starts
 // with.
 func (p pattern) next(text string) int {
-	if n := contraction(text); n > 0 {
-		return n
+	if text[0] == '\'' {
+		if n := contraction(text); n > 0 {
+			return n
+		}
 	}
 	first, n := p.at(text, 0)
 	second, _ := p.at(text, n)
@@ -118,13 +129,17 @@ func (p pattern) next(text string) int {
 
 // run returns the end of the run of class c that goes on at text[i:].
 func (p pattern) run(text string, i int, c class) int {
-	for {
-		got, n := p.at(text, i)
-		if n == 0 || got != c {
+	for i < len(text) {
+		got, n := byteClasses[text[i]], 1
+		if got == wide {
+			got, n = p.decode(text[i:])
+		}
+		if got != c {
 			return i
 		}
 		i += n
 	}
+	return i
 }
 
 // punctuation ends a piece of class other: the run, then its line ends.
@@ -157,10 +172,10 @@ func (p pattern) whiteSpace(text string) int {
 	return end
 }
 
-// contraction returns the length of the English contraction that text starts
-// with, in either case, or 0. Case folding makes the long s an s.
+// contraction returns the length of the English contraction that text, which
+// starts with an apostrophe, starts with, in either case, or 0. Case folding makes the long s an s.
 func contraction(text string) int {
-	if len(text) < 2 || text[0] != '\'' {
+	if len(text) < 2 {
 		return 0
 	}
 	const lower = 0x20 // a letter with this bit is lower case

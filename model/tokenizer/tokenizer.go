@@ -69,27 +69,43 @@ func (k *Tokenizer) appendText(dst []int32, text string, s *scratch) []int32 {
 	text = normalize(text)
 	for len(text) > 0 {
 		n := k.pattern.next(text)
-		dst = k.appendPiece(dst, text[:n], s)
+		switch {
+		case n == 1:
+			dst = append(dst, k.byteIDs[text[0]])
+		case n <= keyBytes:
+			key := keyOf(text, n)
+			set := s.cache.set(key)
+			switch {
+			case set[0].holds(key, n):
+				dst = set[0].appendIDs(dst)
+			case set[1].holds(key, n):
+				dst = set[1].appendIDs(dst)
+			default:
+				ids := k.encodePiece(text[:n], s)
+				keep(set, key, n, ids)
+				dst = append(dst, ids...)
+			}
+		default:
+			dst = append(dst, k.encodePiece(text[:n], s)...)
+		}
 		text = text[n:]
 	}
 	return dst
 }
 
-// appendPiece appends the ids of one piece.
-func (k *Tokenizer) appendPiece(dst []int32, piece string, s *scratch) []int32 {
-	if len(piece) == 1 {
-		return append(dst, k.byteIDs[piece[0]])
-	}
+// encodePiece returns the ids of one piece, in s until the next call.
+func (k *Tokenizer) encodePiece(piece string, s *scratch) []int32 {
+	s.symbols = s.symbols[:0]
 	if k.wholeFirst {
 		if id, ok := k.ids[spell(piece)]; ok {
-			return append(dst, id)
+			s.symbols = append(s.symbols, id)
+			return s.symbols
 		}
 	}
-	s.symbols = s.symbols[:0]
 	for i := range len(piece) {
 		s.symbols = append(s.symbols, k.byteIDs[piece[i]])
 	}
-	return append(dst, k.table.merge(s.symbols, s)...)
+	return k.table.merge(s.symbols, s)
 }
 
 // Decode returns the text of ids: their bytes, joined, with U+FFFD for each
@@ -132,6 +148,11 @@ type scratch struct {
 	symbols []int32
 	found   []merge
 	chain   chain
+	cache   pieceCache
+}
+
+func newScratch() *scratch {
+	return &scratch{cache: newPieceCache()}
 }
 
 // keepBytes bounds the scratch that stays in the pool after a long piece.
@@ -141,7 +162,7 @@ func (k *Tokenizer) borrow() *scratch {
 	if s, ok := k.scratch.Get().(*scratch); ok {
 		return s
 	}
-	return new(scratch)
+	return newScratch()
 }
 
 func (k *Tokenizer) giveBack(s *scratch) {

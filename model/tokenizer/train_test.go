@@ -88,7 +88,7 @@ func mostFrequentPair(k *Tokenizer, texts []string) (best pair, ok bool) {
 	for _, text := range texts {
 		for rest := text; rest != ""; {
 			n := k.pattern.next(rest)
-			ids := k.Encode(rest[:n], nil)
+			ids := k.encodePiece(rest[:n], new(scratch)) // its vocabulary grows, so nothing may be cached
 			for i := 1; i < len(ids); i++ {
 				counts[pair{ids[i-1], ids[i]}]++
 			}
