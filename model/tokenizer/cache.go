@@ -10,12 +10,12 @@ import (
 // finding one here costs a small part of merging it again. Every scratch has a
 // cache of its own, so that finding takes no lock.
 //
-// A piece may lie in either slot of one set. A newcomer takes the first, and
-// what was there moves to the second. Nothing is counted or aged: what is
-// frequent comes back at once.
-type pieceCache struct {
-	sets [][2]cacheSlot // a set is a cache line
-}
+// A piece may lie in either slot of one set. The one met last is first, and a
+// newcomer pushes out the second.
+type pieceCache struct{ sets []cacheSet }
+
+// cacheSet is a line of the processor's cache.
+type cacheSet [2]cacheSlot
 
 // cacheSlot is a piece and its ids, 32 bytes in all. Longer pieces and pieces of
 // more ids are not kept; there are three such in a thousand.
@@ -35,7 +35,7 @@ const (
 )
 
 func newPieceCache() pieceCache {
-	return pieceCache{make([][2]cacheSlot, 1<<cacheBits)}
+	return pieceCache{make([]cacheSet, 1<<cacheBits)}
 }
 
 // pieceKey is the bytes of a piece, padded with zeros.
@@ -69,7 +69,7 @@ var keyMasks = func() (masks [keyBytes + 1]pieceKey) {
 }()
 
 // set returns the two slots where a piece may be.
-func (c *pieceCache) set(key pieceKey) *[2]cacheSlot {
+func (c *pieceCache) set(key pieceKey) *cacheSet {
 	hash := (key.low ^ bits.RotateLeft64(key.high*0x9E3779B97F4A7C15, 32)) * 0xD6E8FEB86659FD93
 	return &c.sets[hash>>(64-cacheBits)]
 }
@@ -79,8 +79,8 @@ func (s *cacheSlot) holds(key pieceKey, n int) bool {
 	return s.key == key && int(s.length) == n && s.count > 0
 }
 
-// keep puts a piece of n bytes into a set, if its ids fit.
-func keep(set *[2]cacheSlot, key pieceKey, n int, ids []int32) {
+// keep puts a piece of n bytes into the set, if its ids fit.
+func (set *cacheSet) keep(key pieceKey, n int, ids []int32) {
 	if len(ids) > len(set[0].ids) {
 		return
 	}

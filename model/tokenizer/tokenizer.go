@@ -69,24 +69,23 @@ func (k *Tokenizer) appendText(dst []int32, text string, s *scratch) []int32 {
 	text = normalize(text)
 	for len(text) > 0 {
 		n := k.pattern.next(text)
-		switch {
-		case n == 1:
-			dst = append(dst, k.byteIDs[text[0]])
-		case n <= keyBytes:
-			key := keyOf(text, n)
-			set := s.cache.set(key)
-			switch {
-			case set[0].holds(key, n):
-				dst = set[0].appendIDs(dst)
-			case set[1].holds(key, n):
-				dst = set[1].appendIDs(dst)
-			default:
-				ids := k.encodePiece(text[:n], s)
-				keep(set, key, n, ids)
-				dst = append(dst, ids...)
-			}
-		default:
+		if n > keyBytes {
 			dst = append(dst, k.encodePiece(text[:n], s)...)
+			text = text[n:]
+			continue
+		}
+		key := keyOf(text, n)
+		set := s.cache.set(key)
+		switch {
+		case set[0].holds(key, n):
+			dst = set[0].appendIDs(dst)
+		case set[1].holds(key, n):
+			set[0], set[1] = set[1], set[0]
+			dst = set[0].appendIDs(dst)
+		default:
+			ids := k.encodePiece(text[:n], s)
+			set.keep(key, n, ids)
+			dst = append(dst, ids...)
 		}
 		text = text[n:]
 	}
