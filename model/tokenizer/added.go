@@ -9,8 +9,7 @@ import (
 // addedTokens finds the tokens that are matched in raw text, before anything
 // else is done with it.
 type addedTokens struct {
-	list    []addedToken      // by id
-	special map[int32]bool    // ids that Decode may leave out
+	list    []addedToken      // in order of ids
 	byFirst [256][]addedToken // by first byte, longest first
 	// firsts holds the distinct first bytes. It is "<" in every Qwen model, and
 	// text is then skipped at the speed of memory.
@@ -27,7 +26,7 @@ type addedToken struct {
 
 // newAddedTokens prepares a list of added tokens for searching.
 func newAddedTokens(list []addedToken) addedTokens {
-	a := addedTokens{list: slices.Clone(list), special: map[int32]bool{}}
+	a := addedTokens{list: slices.Clone(list)}
 	slices.SortFunc(a.list, func(x, y addedToken) int { return cmp.Compare(x.id, y.id) })
 	for _, t := range a.list {
 		first := t.text[0]
@@ -35,9 +34,6 @@ func newAddedTokens(list []addedToken) addedTokens {
 			a.firsts = append(a.firsts, first)
 		}
 		a.byFirst[first] = append(a.byFirst[first], t)
-		if t.special {
-			a.special[t.id] = true
-		}
 	}
 	for _, tokens := range a.byFirst {
 		slices.SortFunc(tokens, func(x, y addedToken) int { return cmp.Compare(len(y.text), len(x.text)) })

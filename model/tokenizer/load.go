@@ -247,6 +247,7 @@ func (k *Tokenizer) define(token string, id int32) error {
 	if missing := int(id) + 1 - len(k.tokens); missing > 0 {
 		k.tokens = append(k.tokens, make([]string, missing)...)
 		k.bytes = append(k.bytes, make([]string, missing)...)
+		k.special = append(k.special, make([]bool, missing)...)
 	}
 	if other := k.tokens[id]; other != "" && other != token {
 		return fmt.Errorf("tokens %q and %q both have id %d", min(token, other), max(token, other), id)
@@ -291,6 +292,7 @@ func (k *Tokenizer) setAdded(list []fileToken) error {
 		if err := k.define(t.Content, t.ID); err != nil {
 			return fmt.Errorf("added_tokens: %w", err)
 		}
+		k.special[t.ID] = t.Special
 		added = append(added, addedToken{t.ID, t.Content, t.Special, inVocab})
 	}
 	k.added = newAddedTokens(added)

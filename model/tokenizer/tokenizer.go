@@ -26,6 +26,7 @@ type Tokenizer struct {
 	// the byte alphabet, and the bytes that it stands for. Both are empty for
 	// an id without a token.
 	tokens, bytes []string
+	special       []bool           // by id, of added tokens that Decode may leave out
 	ids           map[string]int32 // token as spelt to id
 	byteIDs       [256]int32       // the token of each single byte
 	merges        []pair           // by rank
@@ -105,20 +106,6 @@ func (k *Tokenizer) encodePiece(piece string, s *scratch) []int32 {
 		s.symbols = append(s.symbols, k.byteIDs[piece[i]])
 	}
 	return k.table.merge(s.symbols, s)
-}
-
-// Decode returns the text of ids: their bytes, joined, with U+FFFD for each
-// ill-formed part of UTF-8. Ids without a token are passed over. skipSpecial
-// leaves out the added tokens that are marked special.
-func (k *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
-	var joined []byte
-	for _, id := range ids {
-		if skipSpecial && k.added.special[id] {
-			continue
-		}
-		joined = append(joined, k.Bytes(id)...)
-	}
-	return validUTF8(joined)
 }
 
 // Bytes returns the bytes that id stands for, or "" when there is no such id. A

@@ -46,7 +46,7 @@ func TestDecodeInvertsEncode(t *testing.T) {
 	k := trainSmall(t, 400)
 	rapid.Check(t, func(t *rapid.T) {
 		text := anyText(t)
-		want := validUTF8([]byte(normalize(text)))
+		want := validUTF8(normalize(text))
 		if got := k.Decode(k.EncodeText(text, nil), true); got != want {
 			t.Fatalf("Decode(EncodeText(%q)) = %q, want %q", text, got, want)
 		}
@@ -142,7 +142,7 @@ func TestOneLongPiece(t *testing.T) {
 	k := trainSmall(t, 400)
 	for _, c := range []string{"a", " ", "\n", "<", "é", "\u0301", "\xFF"} {
 		text := strings.Repeat(c, 1<<20/len(c))
-		if got := k.Decode(k.Encode(text, nil), false); got != validUTF8([]byte(norm.NFC.String(text))) && c != "\u0301" {
+		if got := k.Decode(k.Encode(text, nil), false); got != validUTF8(norm.NFC.String(text)) && c != "\u0301" {
 			t.Errorf("1 MB of %q does not survive", c)
 		}
 	}
@@ -158,7 +158,7 @@ func TestDecodeReplacesMaximalSubparts(t *testing.T) {
 		{"\xF4\x90\x80\x80", "\uFFFD\uFFFD\uFFFD\uFFFD"}, // above U+10FFFF
 		{"\xC0\xAF\xFF", "\uFFFD\uFFFD\uFFFD"},
 	} {
-		if got := validUTF8([]byte(c.bytes)); got != c.want {
+		if got := validUTF8(c.bytes); got != c.want {
 			t.Errorf("%q decodes to %q, want %q", c.bytes, got, c.want)
 		}
 	}
@@ -304,7 +304,7 @@ func FuzzEncode(f *testing.F) {
 	k := trainSmall(f, 400)
 	f.Fuzz(func(t *testing.T, text string) {
 		k.Encode(text, nil)
-		want := validUTF8([]byte(normalize(text)))
+		want := validUTF8(normalize(text))
 		if got := k.Decode(k.EncodeText(text, nil), false); got != want {
 			t.Errorf("Decode(EncodeText(%q)) = %q, want %q", text, got, want)
 		}
