@@ -28,6 +28,8 @@ type Backbone interface {
 	// Hidden returns the hidden states [N, H] after the final norm, one row per
 	// token of the tree.
 	Hidden(t *engine.Tape, tree *engine.Tree) *engine.Tensor
+	// HiddenIn is the same for tokens in any context, such as a cache.
+	HiddenIn(t *engine.Tape, past decoder.Context) *engine.Tensor
 }
 
 // Model is a decoder with its head on one device. It has either Head or Score.
