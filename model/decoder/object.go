@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
+
+	"caper/model/safetensors"
 )
 
 // Object is a JSON object with its values still encoded: config.json as it was read,
@@ -18,7 +19,7 @@ type Object map[string]json.RawMessage
 
 // ReadObject reads a JSON object from a file.
 func ReadObject(path string) (Object, error) {
-	text, err := os.ReadFile(path)
+	text, err := safetensors.ReadText(path)
 	if err != nil {
 		return nil, err
 	}

@@ -1,11 +1,7 @@
 package decoder
 
 import (
-	"fmt"
-	"math"
 	"math/rand/v2"
-	"slices"
-	"strings"
 
 	"caper/engine"
 	"caper/model/safetensors"
@@ -19,6 +15,29 @@ type Parameter struct {
 	// Float32 marks the weights that official checkpoints keep in F32 when all
 	// others are BF16.
 	Float32 bool
+	// Stored is the element type in the checkpoint that the weight was read from, and
+	// its zero value for a new weight.
+	Stored safetensors.DType
+}
+
+// DType returns the type in which p is written to a checkpoint of the given type, for
+// whose zero value the weight keeps its own: F32 where it has none. Weights marked
+// Float32 stay in it, unless they were read in less.
+func (p *Parameter) DType(of safetensors.DType) safetensors.DType {
+	var none safetensors.DType
+	short := p.Stored == safetensors.BF16 || p.Stored == safetensors.F16
+	switch {
+	case of == none && short:
+		return p.Stored
+	case of == none, p.Float32 && !short:
+		return safetensors.F32
+	}
+	return of
+}
+
+// Entry returns p as it is written to a checkpoint of the given type.
+func (p *Parameter) Entry(of safetensors.DType) safetensors.Entry {
+	return safetensors.Entry{Name: p.Name, DType: p.DType(of), Shape: p.Shape, F32: p.F32, F64: p.F64}
 }
 
 // Decays reports whether weight decay applies: to matrices (embedding and head
@@ -48,7 +67,7 @@ type Parameters struct {
 
 	dev    engine.Device
 	frozen bool
-	fill   func(name string, shape []int, init Init) (*engine.Param, error)
+	fill   func(p *Parameter, name string, init Init) error
 	err    error
 	source *source // nil for Random
 }
@@ -57,49 +76,58 @@ type Parameters struct {
 // parameter's name alone.
 func Random(dev engine.Device, seed uint64) *Parameters {
 	p := &Parameters{dev: dev}
-	p.fill = func(name string, shape []int, init Init) (*engine.Param, error) {
-		param := p.allocate(name, shape)
+	p.fill = func(param *Parameter, name string, init Init) error {
+		param.Param = p.allocate(name, param.Shape)
 		r := engine.Random(seed, "init "+name, 0, 0)
 		for i := range param.Rows {
 			for j := range param.Cols {
 				param.Set(i, j, init(r))
 			}
 		}
-		return param, nil
+		return nil
 	}
 	return p
 }
 
 // Read fills parameters from a checkpoint. Frozen parameters have no gradient.
-func Read(dev engine.Device, folder *safetensors.Folder, frozen bool) (*Parameters, error) {
-	src, err := newSource(folder)
+func Read(dev engine.Device, from safetensors.Tensors, frozen bool) (*Parameters, error) {
+	src, err := newSource(from)
 	if err != nil {
 		return nil, err
 	}
 	p := &Parameters{dev: dev, frozen: frozen, source: src}
-	p.fill = func(name string, shape []int, _ Init) (*engine.Param, error) {
-		tensor, err := src.take(name, shape)
+	p.fill = func(param *Parameter, name string, _ Init) error {
+		tensor, err := src.take(name, param.Shape)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		param := p.allocate(name, shape) // only now: the file confirms the size
-		return param, load(param, tensor)
+		param.Param = p.allocate(name, param.Shape) // only now: the file confirms the size
+		param.Stored = tensor.DType
+		if param.F32 != nil {
+			return safetensors.Weights(tensor, param.F32)
+		}
+		return safetensors.Weights(tensor, param.F64)
 	}
 	return p, nil
+}
+
+// Describe makes parameters that have a name and a shape, but no elements.
+func Describe() *Parameters {
+	p := &Parameters{}
+	p.fill = func(param *Parameter, name string, _ Init) error {
+		param.Name, param.Rows, param.Cols = name, rows(param.Shape), param.Shape[len(param.Shape)-1]
+		return nil
+	}
+	return p
 }
 
 // Add makes the parameter called name. In the engine a vector is a matrix of one row
 // and a convolution [channels, 1, width] one of channels rows.
 func (p *Parameters) Add(name string, init Init, shape ...int) *Parameter {
-	param := &engine.Param{Name: name, Tensor: &engine.Tensor{}}
+	added := &Parameter{Param: &engine.Param{Name: name, Tensor: &engine.Tensor{}}, Shape: shape}
 	if p.err == nil {
-		filled, err := p.fill(name, shape, init)
-		if err == nil {
-			param = filled
-		}
-		p.err = err
+		p.err = p.fill(added, name, init)
 	}
-	added := &Parameter{Param: param, Shape: shape}
 	p.All = append(p.All, added)
 	return added
 }
@@ -121,98 +149,15 @@ func (p *Parameters) Finish() error {
 }
 
 func (p *Parameters) allocate(name string, shape []int) *engine.Param {
-	rows, cols := 1, shape[len(shape)-1]
-	if len(shape) > 1 {
-		rows = shape[0]
-	}
 	if p.frozen {
-		return engine.NewFrozen(p.dev, name, rows, cols)
+		return engine.NewFrozen(p.dev, name, rows(shape), shape[len(shape)-1])
 	}
-	return engine.NewParam(p.dev, name, rows, cols)
+	return engine.NewParam(p.dev, name, rows(shape), shape[len(shape)-1])
 }
 
-func load(param *engine.Param, tensor safetensors.Tensor) error {
-	var err error
-	if param.F32 != nil {
-		err = tensor.Float32s(param.F32)
-	} else {
-		err = tensor.Float64s(param.F64)
+func rows(shape []int) int {
+	if len(shape) == 1 {
+		return 1
 	}
-	if err != nil {
-		return err
-	}
-	for i := range param.Rows {
-		for j := range param.Cols {
-			if x := param.At(i, j); math.IsNaN(x) || math.IsInf(x, 0) {
-				return fmt.Errorf("%s: tensor %q: element [%d,%d] is %g: the checkpoint is damaged", tensor.File, tensor.Name, i, j, x)
-			}
-		}
-	}
-	return nil
-}
-
-// source finds the tensors of a checkpoint whatever prefix its writer used.
-type source struct {
-	folder *safetensors.Folder
-	stored map[string]string // bare name to name in the files
-	used   map[string]bool   // by bare name
-}
-
-func newSource(folder *safetensors.Folder) (*source, error) {
-	s := &source{folder: folder, stored: map[string]string{}, used: map[string]bool{}}
-	for _, name := range folder.Names() {
-		bare := bareName(name)
-		if other, twice := s.stored[bare]; twice {
-			return nil, fmt.Errorf("tensors %q and %q are the same parameter", other, name)
-		}
-		s.stored[bare] = name
-	}
-	return s, nil
-}
-
-// bareName strips the prefixes under which a text model is saved. Some writers drop
-// "language_model", some repeat it (transformers #45216, #45256).
-func bareName(name string) string {
-	for {
-		short := strings.TrimPrefix(strings.TrimPrefix(name, "model."), "language_model.")
-		if short == name {
-			return name
-		}
-		name = short
-	}
-}
-
-func (s *source) take(name string, shape []int) (safetensors.Tensor, error) {
-	bare := bareName(name)
-	stored, ok := s.stored[bare]
-	if !ok {
-		return safetensors.Tensor{}, fmt.Errorf("the checkpoint has no tensor %q of shape %v", name, shape)
-	}
-	s.used[bare] = true
-	tensor, err := s.folder.Tensor(stored)
-	if err != nil {
-		return tensor, err
-	}
-	if !slices.Equal(tensor.Shape, shape) && !(len(shape) == 3 && slices.Equal(tensor.Shape, []int{shape[0], shape[2]})) {
-		return tensor, fmt.Errorf("%s: tensor %q has shape %v, config.json wants %v", tensor.File, stored, tensor.Shape, shape)
-	}
-	return tensor, nil
-}
-
-// checkUnused allows what a text model may leave aside: the vision tower, the
-// multi-token-prediction block, a head that is tied or replaced, rotary tables.
-func (s *source) checkUnused() error {
-	for _, name := range s.folder.Names() {
-		bare := bareName(name)
-		if s.used[bare] || bare == "lm_head.weight" || strings.HasPrefix(bare, "visual.") ||
-			strings.HasPrefix(bare, "mtp.") || strings.HasSuffix(bare, "rotary_emb.inv_freq") {
-			continue
-		}
-		tensor, err := s.folder.Tensor(name)
-		if err != nil {
-			return err
-		}
-		return fmt.Errorf("%s: tensor %q of shape %v is no part of the model that config.json describes", tensor.File, name, tensor.Shape)
-	}
-	return nil
+	return shape[0]
 }

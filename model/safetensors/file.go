@@ -57,7 +57,7 @@ func Open(path string) (*File, error) {
 // mapFile returns the content of a file: a memory map where the system grants one,
 // else a copy in memory, and then mapped is nil.
 func mapFile(path string) (data, mapped []byte, err error) {
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -66,14 +66,29 @@ func mapFile(path string) (data, mapped []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, nil, fmt.Errorf("%s: not a regular file: name a safetensors file", path)
-	}
 	if mapped, err = unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE); err == nil {
 		return mapped, mapped, nil
 	}
 	data, err = io.ReadAll(f)
 	return data, nil, err
+}
+
+// openRegular opens a regular file, or a link to one, and nothing that could keep its
+// reader waiting.
+func openRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: not a regular file; name a file of weights, or their folder", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // Close unmaps the file.
@@ -99,5 +114,5 @@ func (f *File) Tensor(name string) (Tensor, error) {
 	for i, n := range view.Shape() {
 		shape[i] = int(n)
 	}
-	return Tensor{Name: name, File: f.path, DType: view.DType(), Shape: shape, data: view.Data()}, nil
+	return Tensor{Name: name, File: f.path, DType: view.DType(), Shape: shape, data: view.Data(), mapped: f.mapped != nil}, nil
 }

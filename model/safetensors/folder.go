@@ -1,12 +1,13 @@
 package safetensors
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 )
@@ -28,28 +29,66 @@ type Folder struct {
 // file holds a tensor; without one there must be a file model.safetensors.
 func OpenFolder(dir string) (*Folder, error) {
 	index := filepath.Join(dir, IndexName)
-	text, err := os.ReadFile(index)
+	text, err := ReadText(index)
 	if errors.Is(err, fs.ErrNotExist) {
 		return openSingle(dir)
 	}
 	if err != nil {
 		return nil, err
 	}
-	var content struct {
-		WeightMap map[string]string `json:"weight_map"`
-	}
-	if err := json.Unmarshal(text, &content); err != nil {
+	shards, err := parseIndex(text)
+	if err != nil {
 		return nil, fmt.Errorf("%s: not an index of weight files: %w; get the file again", index, err)
 	}
-	if len(content.WeightMap) == 0 {
-		return nil, fmt.Errorf("%s: weight_map: missing or empty; get the file again", index)
-	}
-	folder := &Folder{files: map[string]*File{}, shards: content.WeightMap}
+	folder := &Folder{files: map[string]*File{}, shards: shards}
 	if err := folder.openShards(dir, index); err != nil {
 		folder.Close()
 		return nil, err
 	}
 	return folder, nil
+}
+
+// maxTextBytes bounds a text file of a model folder. The largest, a tokenizer, has
+// some ten million bytes.
+const maxTextBytes = 256 << 20
+
+// ReadText reads a text file of a model folder. What is no regular file, or too large
+// for a text, is refused rather than waited for.
+func ReadText(path string) ([]byte, error) {
+	f, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxTextBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxTextBytes {
+		return nil, fmt.Errorf("%s: more than %d MiB: not the text file that it should be; get it again", path, maxTextBytes>>20)
+	}
+	return text, nil
+}
+
+// parseIndex returns the weight_map of an index: the file of each tensor.
+func parseIndex(text []byte) (map[string]string, error) {
+	shards := map[string]string{}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	err := parseObject(dec, func(key string) error {
+		if key != "weight_map" {
+			return dec.Decode(new(json.RawMessage))
+		}
+		return parseObject(dec, func(name string) error {
+			var shard string
+			err := dec.Decode(&shard)
+			shards[name] = shard
+			return err
+		})
+	})
+	if err == nil && len(shards) == 0 {
+		err = errors.New("weight_map: missing or empty")
+	}
+	return shards, err
 }
 
 func openSingle(dir string) (*Folder, error) {

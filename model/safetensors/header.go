@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/nlpodyssey/safetensors"
 )
@@ -20,13 +21,13 @@ const maxHeaderBytes = 100_000_000
 // Offsets are bytes from the end of the header.
 type header struct {
 	name    string
-	DType   string    `json:"dtype"`
-	Shape   []uint64  `json:"shape"`
-	Offsets [2]uint64 `json:"data_offsets"`
+	DType   string   `json:"dtype"`
+	Shape   []uint64 `json:"shape"`
+	Offsets []uint64 `json:"data_offsets"`
 }
 
-// checkHeader accepts only what every reader understands the same way: each name
-// once, no unknown fields, payloads that are aligned, as large as their shape says,
+// checkHeader accepts only what every reader understands the same way: UTF-8, each
+// name and each field once, no unknown fields, payloads that are aligned, as large as their shape says,
 // inside the file, and side by side without holes or overlaps.
 func checkHeader(data []byte) error {
 	if len(data) < 8 {
@@ -47,46 +48,81 @@ func checkHeader(data []byte) error {
 }
 
 func parseHeader(text []byte) ([]header, error) {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	if token, err := dec.Token(); err != nil || token != json.Delim('{') {
-		return nil, errors.New("not a JSON object")
+	if !utf8.Valid(text) {
+		return nil, errors.New("not UTF-8")
 	}
+	dec := json.NewDecoder(bytes.NewReader(text))
 	var entries []header
-	seen := map[string]bool{}
-	for dec.More() {
-		token, err := dec.Token()
-		if err != nil {
-			return nil, err
-		}
-		name, ok := token.(string)
-		if !ok {
-			return nil, fmt.Errorf("%v where a name should be", token)
-		}
-		if seen[name] {
-			return nil, fmt.Errorf("name %q appears twice", name)
-		}
-		seen[name] = true
+	err := parseObject(dec, func(name string) error {
 		if name == "__metadata__" {
-			var metadata map[string]string
-			if err := dec.Decode(&metadata); err != nil {
-				return nil, fmt.Errorf("__metadata__: %w", err)
-			}
-			continue
+			return parseObject(dec, func(key string) error {
+				if token, err := dec.Token(); err != nil {
+					return err
+				} else if _, ok := token.(string); !ok {
+					return fmt.Errorf("%q is not a text", key)
+				}
+				return nil
+			})
 		}
 		entry := header{name: name}
-		if err := dec.Decode(&entry); err != nil {
-			return nil, fmt.Errorf("tensor %q: %w", name, err)
-		}
 		entries = append(entries, entry)
-	}
-	if _, err := dec.Token(); err != nil {
+		return parseEntry(dec, &entries[len(entries)-1])
+	})
+	if err != nil {
 		return nil, err
 	}
 	if rest := text[dec.InputOffset():]; len(bytes.TrimRight(rest, " ")) > 0 {
 		return nil, errors.New("text after the JSON object")
 	}
 	return entries, nil
+}
+
+// parseObject calls value at each key of the JSON object that comes next, to read
+// what belongs to the key. No key may come twice.
+func parseObject(dec *json.Decoder, value func(key string) error) error {
+	if token, err := dec.Token(); err != nil || token != json.Delim('{') {
+		return errors.New("not a JSON object")
+	}
+	seen := map[string]bool{}
+	for dec.More() {
+		token, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		key := token.(string) // the decoder lets nothing else stand here
+		if seen[key] {
+			return fmt.Errorf("%q appears twice", key)
+		}
+		seen[key] = true
+		if err := value(key); err != nil {
+			return fmt.Errorf("%q: %w", key, err)
+		}
+	}
+	_, err := dec.Token()
+	return err
+}
+
+func parseEntry(dec *json.Decoder, e *header) error {
+	err := parseObject(dec, func(key string) error {
+		switch key {
+		case "dtype":
+			return dec.Decode(&e.DType)
+		case "shape":
+			return dec.Decode(&e.Shape)
+		case "data_offsets":
+			return dec.Decode(&e.Offsets)
+		}
+		return errors.New("unknown field")
+	})
+	switch {
+	case err != nil:
+		return err
+	case e.Shape == nil:
+		return errors.New("no shape")
+	case len(e.Offsets) != 2:
+		return fmt.Errorf("data_offsets %v, want two", e.Offsets)
+	}
+	return nil
 }
 
 // checkLayout checks that the payloads of entries fill exactly payload bytes.

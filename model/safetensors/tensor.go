@@ -3,29 +3,63 @@ package safetensors
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
+	"strconv"
+	"strings"
 )
 
 // Tensor is one tensor of an open file. Its bytes stay in the file until one of the
-// methods converts them.
+// methods converts them, a block at a time on all cores; what has been converted
+// takes no memory any more (blocks.go).
 type Tensor struct {
 	Name, File string
 	DType      DType
 	Shape      []int // empty for a scalar
 
-	data []byte
+	data   []byte
+	mapped bool // data is a memory map, whose pages can be given back
 }
 
 // Len returns the number of elements.
 func (t Tensor) Len() int { return len(t.data) / int(t.DType.Size()) }
 
+// Bytes returns the size of the elements as they are stored.
+func (t Tensor) Bytes() int { return len(t.data) }
+
 // Float32s stores the elements in dst, which has Len elements. F32, BF16 and F16 are
 // exact; F64 is rounded.
-func (t Tensor) Float32s(dst []float32) error { return decodeFloats(t, dst) }
+func (t Tensor) Float32s(dst []float32) error { return convert(t, dst, nil) }
 
 // Float64s stores the elements in dst, which has Len elements. All four floating
 // types are exact.
-func (t Tensor) Float64s(dst []float64) error { return decodeFloats(t, dst) }
+func (t Tensor) Float64s(dst []float64) error { return convert(t, dst, nil) }
+
+// Weights stores the elements in dst like Float32s and Float64s, and refuses those
+// that no weight can have: NaN and infinities.
+func Weights[F float32 | float64](t Tensor, dst []F) error {
+	return convert(t, dst, func(from int, block []F) error {
+		for i, x := range block {
+			if x-x != 0 { // NaN for both
+				return fmt.Errorf("%s: tensor %q: element [%s] is %g: the checkpoint is damaged", t.File, t.Name, t.index(from+i), x)
+			}
+		}
+		return nil
+	})
+}
+
+// Range stores the elements from, from+1, ... of a tensor of floats in dst.
+func (t Tensor) Range(dst []float32, from int) error {
+	if err := t.checkFloat(); err != nil {
+		return err
+	}
+	if from < 0 || from+len(dst) > t.Len() {
+		return fmt.Errorf("%s: tensor %q has no elements [%d,%d)", t.File, t.Name, from, from+len(dst))
+	}
+	return onFault(t.File, func() error {
+		decode(t.DType, t.part(from, from+len(dst)), dst)
+		t.drop(from, from+len(dst))
+		return nil
+	})
+}
 
 // Int64s stores the elements of an I64 tensor in dst, which has Len elements.
 func (t Tensor) Int64s(dst []int64) error {
@@ -35,10 +69,31 @@ func (t Tensor) Int64s(dst []int64) error {
 	if err := t.checkLen(len(dst)); err != nil {
 		return err
 	}
-	for i := range dst {
-		dst[i] = int64(binary.LittleEndian.Uint64(t.data[8*i:]))
+	return onFault(t.File, func() error {
+		for i := range dst {
+			dst[i] = int64(binary.LittleEndian.Uint64(t.data[8*i:]))
+		}
+		return nil
+	})
+}
+
+// convert stores the elements in dst and has check, unless it is nil, look at every
+// block.
+func convert[F float32 | float64](t Tensor, dst []F, check func(from int, block []F) error) error {
+	if err := t.checkLen(len(dst)); err != nil {
+		return err
 	}
-	return nil
+	if err := t.checkFloat(); err != nil {
+		return err
+	}
+	return inBlocks(t.File, t.Len(), func(from, to int) error {
+		decode(t.DType, t.part(from, to), dst[from:to])
+		t.drop(from, to)
+		if check == nil {
+			return nil
+		}
+		return check(from, dst[from:to])
+	})
 }
 
 func (t Tensor) checkLen(n int) error {
@@ -48,52 +103,20 @@ func (t Tensor) checkLen(n int) error {
 	return nil
 }
 
-func decodeFloats[F float32 | float64](t Tensor, dst []F) error {
-	if err := t.checkLen(len(dst)); err != nil {
-		return err
+func (t Tensor) checkFloat() error {
+	switch t.DType {
+	case F32, BF16, F16, F64:
+		return nil
 	}
-	switch le := binary.LittleEndian; t.DType {
-	case F32:
-		for i := range dst {
-			dst[i] = F(math.Float32frombits(le.Uint32(t.data[4*i:])))
-		}
-	case BF16:
-		for i := range dst {
-			dst[i] = F(math.Float32frombits(uint32(le.Uint16(t.data[2*i:])) << 16))
-		}
-	case F16:
-		for i := range dst {
-			dst[i] = F(fromHalf(le.Uint16(t.data[2*i:])))
-		}
-	case F64:
-		for i := range dst {
-			dst[i] = F(math.Float64frombits(le.Uint64(t.data[8*i:])))
-		}
-	default:
-		return fmt.Errorf("%s: tensor %q is %s, want F32, BF16, F16 or F64", t.File, t.Name, t.DType)
-	}
-	return nil
+	return fmt.Errorf("%s: tensor %q is %s, want F32, BF16, F16 or F64", t.File, t.Name, t.DType)
 }
 
-// fromHalf widens an IEEE 754 binary16 number: 1 sign, 5 exponent and 10 mantissa
-// bits. Every such number is a float32.
-func fromHalf(h uint16) float32 {
-	sign, exponent, mantissa := uint32(h>>15)<<31, uint32(h>>10&31), uint32(h&1023)
-	switch exponent {
-	case 0: // zero and subnormal numbers: mantissa x 2^-24
-		value := math.Float32bits(float32(mantissa) / (1 << 24))
-		return math.Float32frombits(sign | value)
-	case 31: // infinities and NaN
-		return math.Float32frombits(sign | 255<<23 | mantissa<<13)
+// index returns the position of element i along every dimension: "2,7".
+func (t Tensor) index(i int) string {
+	at := make([]string, len(t.Shape))
+	for d := len(at) - 1; d >= 0; d-- {
+		at[d] = strconv.Itoa(i % t.Shape[d])
+		i /= t.Shape[d]
 	}
-	return math.Float32frombits(sign | (exponent-15+127)<<23 | mantissa<<13)
-}
-
-// toBFloat16 rounds to the nearest bfloat16, ties to even; NaN stays NaN.
-func toBFloat16(x float32) uint16 {
-	b := math.Float32bits(x)
-	if x != x {
-		return uint16(b>>16) | 1<<6
-	}
-	return uint16((b + 0x7fff + b>>16&1) >> 16)
+	return strings.Join(at, ",")
 }

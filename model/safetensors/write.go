@@ -9,35 +9,98 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 )
 
-// Entry is a tensor to be written. The elements are in F32 or F64, whichever is set.
+// Entry is a tensor to be written. Its elements are in one of the last four fields.
 type Entry struct {
 	Name  string
-	DType DType // F32 or BF16; values are rounded to it
+	DType DType // F32, BF16 or F16, to which the elements are rounded; any other for a Tensor that has it
 	Shape []int
-	F32   []float32
-	F64   []float64
+
+	F32    []float32
+	F64    []float64
+	Tensor *Tensor // of an open file
+	// Fill makes the elements from, from+1, ... and is asked for all of them in order.
+	Fill func(dst []float32, from int) error
 }
 
-func (e *Entry) len() int { return max(len(e.F32), len(e.F64)) }
-
-func (e *Entry) at(i int) float32 {
-	if e.F32 != nil {
-		return e.F32[i]
+// Len returns the number of elements that the shape says.
+func (e *Entry) Len() int {
+	n := 1
+	for _, d := range e.Shape {
+		n *= d
 	}
-	return float32(e.F64[i])
+	return n
 }
 
-// Write stores entries in a safetensors file at path, one element at a time, so that
-// it needs no memory for a second copy. The file is written under a temporary name
+// Bytes returns the size of the tensor in a file.
+func (e *Entry) Bytes() int { return e.Len() * int(e.DType.Size()) }
+
+func (e *Entry) check() error {
+	isFloat := e.DType == F32 || e.DType == BF16 || e.DType == F16
+	given := -1
+	switch {
+	case e.F32 != nil:
+		given = len(e.F32)
+	case e.F64 != nil:
+		given = len(e.F64)
+	case e.Tensor != nil:
+		given = e.Tensor.Len()
+		isFloat = isFloat && e.Tensor.checkFloat() == nil || e.DType == e.Tensor.DType
+	case e.Fill != nil || e.Len() == 0:
+		given = e.Len()
+	}
+	if !isFloat {
+		return fmt.Errorf("tensor %q: cannot write %s, only F32, BF16 and F16, and a tensor of a file as it is", e.Name, e.DType)
+	}
+	if given != e.Len() {
+		return fmt.Errorf("tensor %q: %d elements for shape %v", e.Name, given, e.Shape)
+	}
+	return nil
+}
+
+// block appends elements [from, to) as they are stored to data.
+func (e *Entry) block(data []byte, scratch []float32, from, to int) ([]byte, error) {
+	values := scratch[:to-from]
+	switch {
+	case e.F32 != nil:
+		values = e.F32[from:to]
+	case e.F64 != nil:
+		return encode(e.DType, data, e.F64[from:to]), nil
+	case e.Tensor != nil && e.Tensor.DType == e.DType:
+		err := onFault(e.Tensor.File, func() error {
+			data = append(data, e.Tensor.part(from, to)...)
+			e.Tensor.drop(from, to)
+			return nil
+		})
+		return data, err
+	case e.Tensor != nil:
+		if err := e.Tensor.Range(values, from); err != nil {
+			return data, err
+		}
+	default:
+		if err := e.Fill(values, from); err != nil {
+			return data, err
+		}
+	}
+	return encode(e.DType, data, values), nil
+}
+
+// Write stores entries in a safetensors file at path, a block at a time, so that it
+// needs no memory for a second copy. The file is written under a temporary name
 // beside it, read back and compared, and only then takes its name: path holds the old
 // content or the new one, never a part.
 func Write(path string, entries []Entry, metadata map[string]string) error {
+	if err := write(path, entries, metadata); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}
+
+func write(path string, entries []Entry, metadata map[string]string) error {
 	// The order of the reference writer: largest elements first keeps all aligned.
 	entries = slices.Clone(entries)
 	slices.SortFunc(entries, func(a, b Entry) int {
@@ -45,7 +108,7 @@ func Write(path string, entries []Entry, metadata map[string]string) error {
 	})
 	header, err := marshalHeader(entries, metadata)
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
+		return err
 	}
 	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.partial")
 	if err != nil {
@@ -66,13 +129,10 @@ func Write(path string, entries []Entry, metadata map[string]string) error {
 	if err == nil {
 		err = readBack(temp.Name(), sum)
 	}
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
+		return err
 	}
-	return nil
+	return os.Rename(temp.Name(), path)
 }
 
 func marshalHeader(entries []Entry, metadata map[string]string) ([]byte, error) {
@@ -83,22 +143,17 @@ func marshalHeader(entries []Entry, metadata map[string]string) ([]byte, error) 
 	end := uint64(0)
 	for i := range entries {
 		e := &entries[i]
-		if e.DType != F32 && e.DType != BF16 {
-			return nil, fmt.Errorf("tensor %q: cannot write %s, only F32 and BF16", e.Name, e.DType)
-		}
-		count := 1
-		entry := header{DType: e.DType.String(), Shape: make([]uint64, len(e.Shape))}
-		for d, n := range e.Shape {
-			count *= n
-			entry.Shape[d] = uint64(n)
-		}
-		if count != e.len() {
-			return nil, fmt.Errorf("tensor %q: %d elements for shape %v", e.Name, e.len(), e.Shape)
+		if err := e.check(); err != nil {
+			return nil, err
 		}
 		if _, twice := content[e.Name]; twice {
 			return nil, fmt.Errorf("tensor %q: name used twice", e.Name)
 		}
-		entry.Offsets = [2]uint64{end, end + uint64(count)*e.DType.Size()}
+		entry := header{DType: e.DType.String(), Shape: make([]uint64, len(e.Shape))}
+		for d, n := range e.Shape {
+			entry.Shape[d] = uint64(n)
+		}
+		entry.Offsets = []uint64{end, end + uint64(e.Bytes())}
 		end = entry.Offsets[1]
 		content[e.Name] = entry
 	}
@@ -110,21 +165,21 @@ func marshalHeader(entries []Entry, metadata map[string]string) ([]byte, error) 
 }
 
 func stream(w io.Writer, header []byte, entries []Entry) error {
-	out := bufio.NewWriterSize(w, 1<<20)
-	var word [8]byte
-	binary.LittleEndian.PutUint64(word[:], uint64(len(header)))
-	out.Write(word[:])
+	out := bufio.NewWriter(w) // for the header; blocks are larger and pass through
+	out.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(header))))
 	out.Write(header)
+	data, scratch := []byte(nil), make([]float32, blockElements)
 	for i := range entries {
 		e := &entries[i]
-		size := int(e.DType.Size())
-		for j := range e.len() {
-			if e.DType == BF16 {
-				binary.LittleEndian.PutUint16(word[:], toBFloat16(e.at(j)))
-			} else {
-				binary.LittleEndian.PutUint32(word[:], math.Float32bits(e.at(j)))
+		n := e.Len()
+		for from := 0; from < n; from += blockElements {
+			var err error
+			if data, err = e.block(data[:0], scratch, from, min(n, from+blockElements)); err != nil {
+				return err
 			}
-			out.Write(word[:size])
+			if _, err := out.Write(data); err != nil {
+				return err
+			}
 		}
 	}
 	return out.Flush() // a bufio.Writer keeps the first error
