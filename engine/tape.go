@@ -2,11 +2,25 @@ package engine
 
 import "math"
 
-// Op is one recorded operator call. Backward reads the gradient of its output
-// (Tape.Gradient) and adds to the gradients of its inputs (Tape.AddTo).
+// Op is one call of an operator, with the tensors that it works on. It looks at the
+// tape for the device that it is on: Reference, CPU, or one of shapes, on which
+// nothing is computed.
 type Op interface {
+	// Forward computes the results.
+	Forward(t *Tape)
+	// Backward reads the gradients of the results (Tape.Gradient) and adds to the
+	// gradients of the inputs (Tape.AddTo).
 	Backward(t *Tape)
+	// Cost describes the call. It is asked only when somebody observes the device.
+	Cost() Cost
 }
+
+// NoBackward is embedded in an operator that has no backward pass. Its tape must be
+// one for Inference.
+type NoBackward struct{}
+
+// Backward panics: the tape of such an operator is never run backwards.
+func (NoBackward) Backward(*Tape) { panic("engine: operator without a backward pass") }
 
 // Tape runs one step: it hands out the step's tensors from its arena, remembers
 // the operators called, and walks them backwards. Reset makes it ready for the
@@ -14,13 +28,14 @@ type Op interface {
 //
 // A Tape serves one goroutine at a time.
 type Tape struct {
-	dev     Device
-	values  arena
-	scratch arena
-	headers []*Tensor
-	used    int
-	ops     []Op
-	pools   map[any]opPool
+	dev      Device
+	observer Observer // nil when nobody looks
+	values   arena
+	scratch  arena
+	headers  []*Tensor
+	used     int
+	ops      []Op
+	pools    map[any]opPool
 	// Inference stops the tape from remembering operators: no backward pass.
 	Inference bool
 	// Poison fills new tensors and scratch with NaN, so that a read of memory
@@ -30,7 +45,7 @@ type Tape struct {
 
 // NewTape returns an empty tape whose tensors live on dev.
 func NewTape(dev Device) *Tape {
-	return &Tape{dev: dev, pools: map[any]opPool{}}
+	return &Tape{dev: dev, observer: ObserverOf(dev), pools: map[any]opPool{}}
 }
 
 // Device returns the device of the tape's tensors.
@@ -39,14 +54,20 @@ func (t *Tape) Device() Device { return t.dev }
 // Reference reports whether operators must run their float64 specification.
 func (t *Tape) Reference() bool { return t.dev.reference() }
 
+// CPU reports whether operators must run their C code.
+func (t *Tape) CPU() bool { return t.dev.runtime() != nil }
+
 // New returns a tensor of the current step with undefined content.
 func (t *Tape) New(rows, cols int) *Tensor {
 	x := t.header()
 	*x = Tensor{Rows: rows, Cols: cols, Stride: cols}
-	if t.Reference() {
+	switch {
+	case t.Reference():
 		x.F64 = t.values.float64s(rows * cols)
-	} else {
+	case t.CPU():
 		x.F32 = t.values.float32s(rows * cols)
+	default:
+		*x = *t.dev.tensor(rows, cols)
 	}
 	if t.Poison {
 		poison(x.F32)
@@ -64,8 +85,7 @@ func (t *Tape) Zeros(rows, cols int) *Tensor {
 }
 
 // Scratch returns n float32 with undefined content for the operator that is
-// running. It is valid until the operator calls Record, or until its Backward
-// returns.
+// running. It is valid until the operator's Forward or Backward returns.
 func (t *Tape) Scratch(n int) []float32 {
 	s := t.scratch.float32s(n)
 	if t.Poison {
@@ -74,9 +94,13 @@ func (t *Tape) Scratch(n int) []float32 {
 	return s
 }
 
-// Record remembers op for the backward pass. It must be the last thing an
-// operator's forward function does with the tape.
-func (t *Tape) Record(op Op) {
+// Run runs op forward and remembers it for the backward pass.
+func (t *Tape) Run(op Op) {
+	if t.observer == nil {
+		op.Forward(t)
+	} else {
+		t.observeForward(op)
+	}
 	t.scratch.reset()
 	if !t.Inference {
 		t.ops = append(t.ops, op)
@@ -95,7 +119,11 @@ func (t *Tape) Seed(x *Tensor, row int, weight float64) {
 // parameters are added to what they hold.
 func (t *Tape) Backward() {
 	for i := len(t.ops) - 1; i >= 0; i-- {
-		t.ops[i].Backward(t)
+		if t.observer == nil {
+			t.ops[i].Backward(t)
+		} else {
+			t.observeBackward(t.ops[i])
+		}
 		t.scratch.reset()
 	}
 }

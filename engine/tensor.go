@@ -10,8 +10,9 @@ package engine
 import "fmt"
 
 // Tensor is a matrix of Rows x Cols elements, row-major, Stride elements from one
-// row to the next. Exactly one of F32 and F64 is set: F32 on the CPU device, F64
-// on the reference device, where operators run their float64 specification.
+// row to the next. At most one of F32 and F64 is set: F32 on the CPU device, F64
+// on the reference device, where operators run their float64 specification, none on
+// a device of shapes.
 //
 // A view (Columns) shares the storage, and the gradient, of the tensor it was cut
 // from.
@@ -22,6 +23,9 @@ type Tensor struct {
 
 	grad   *Tensor // this tensor's gradient, nil until somebody adds to it
 	frozen bool    // never gets a gradient
+
+	lasting bool // lives across steps: a weight or its gradient
+	width   int  // bytes an element would take, on a device of shapes
 
 	base   *Tensor // for a view: the tensor it was cut from,
 	offset int     // and its first column there
@@ -34,10 +38,11 @@ func (t *Tape) Columns(x *Tensor, from, cols int) *Tensor {
 		panic(fmt.Sprintf("engine: columns [%d,%d) of a tensor %s", from, from+cols, x))
 	}
 	v := t.header()
-	*v = Tensor{Rows: x.Rows, Cols: cols, Stride: x.Stride, frozen: x.frozen, base: x, offset: from}
-	if x.F32 != nil {
+	*v = Tensor{Rows: x.Rows, Cols: cols, Stride: x.Stride, frozen: x.frozen, lasting: x.lasting, width: x.width, base: x, offset: from}
+	switch {
+	case x.F32 != nil:
 		v.F32 = x.F32[from:]
-	} else {
+	case x.F64 != nil:
 		v.F64 = x.F64[from:]
 	}
 	return v
@@ -77,29 +82,37 @@ func (t *Tape) AddTo(x *Tensor) *Tensor {
 
 // String gives the shape and the element type: "[3 x 4] float32".
 func (x *Tensor) String() string {
-	kind := "float32"
-	if x.F64 != nil {
-		kind = "float64"
+	kind := ""
+	switch {
+	case x.F32 != nil:
+		kind = " float32"
+	case x.F64 != nil:
+		kind = " float64"
 	}
-	return fmt.Sprintf("[%d x %d] %s", x.Rows, x.Cols, kind)
+	return fmt.Sprintf("[%d x %d]%s", x.Rows, x.Cols, kind)
 }
 
 // Contiguous reports whether the rows of x follow each other without gaps.
 func (x *Tensor) Contiguous() bool { return x.Stride == x.Cols || x.Rows <= 1 }
 
-// At returns element (i, j) as float64, for tests and reports.
+// At returns element (i, j) as float64, for tests and reports; 0 where x has no
+// elements.
 func (x *Tensor) At(i, j int) float64 {
-	if x.F32 != nil {
+	switch {
+	case x.F32 != nil:
 		return float64(x.F32[i*x.Stride+j])
+	case x.F64 != nil:
+		return x.F64[i*x.Stride+j]
 	}
-	return x.F64[i*x.Stride+j]
+	return 0
 }
 
 // Set stores v as element (i, j), for tests and initial values.
 func (x *Tensor) Set(i, j int, v float64) {
-	if x.F32 != nil {
+	switch {
+	case x.F32 != nil:
 		x.F32[i*x.Stride+j] = float32(v)
-	} else {
+	case x.F64 != nil:
 		x.F64[i*x.Stride+j] = v
 	}
 }
@@ -117,13 +130,14 @@ type Param struct {
 func NewParam(dev Device, name string, rows, cols int) *Param {
 	p := &Param{Name: name, Tensor: dev.tensor(rows, cols), Grad: dev.tensor(rows, cols)}
 	p.Tensor.grad = p.Grad
+	p.Tensor.lasting, p.Grad.lasting = true, true
 	return p
 }
 
 // NewFrozen allocates a parameter that never gets a gradient.
 func NewFrozen(dev Device, name string, rows, cols int) *Param {
 	p := &Param{Name: name, Tensor: dev.tensor(rows, cols)}
-	p.frozen = true
+	p.frozen, p.lasting = true, true
 	return p
 }
 

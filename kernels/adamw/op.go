@@ -5,6 +5,7 @@ package adamw
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"caper/engine"
 )
@@ -36,20 +37,10 @@ func NewState(params []*engine.Param, decay []bool) *State {
 	s := &State{M: make([]*engine.Tensor, len(params)), V: make([]*engine.Tensor, len(params)), Decay: decay}
 	for i, p := range params {
 		if p.Grad != nil {
-			s.M[i], s.V[i] = zerosLike(p.Tensor), zerosLike(p.Tensor)
+			s.M[i], s.V[i] = engine.MomentLike(p.Tensor), engine.MomentLike(p.Tensor)
 		}
 	}
 	return s
-}
-
-func zerosLike(x *engine.Tensor) *engine.Tensor {
-	z := &engine.Tensor{Rows: x.Rows, Cols: x.Cols, Stride: x.Stride}
-	if x.F64 != nil {
-		z.F64 = make([]float64, len(x.F64))
-	} else {
-		z.F32 = make([]float32, len(x.F32))
-	}
-	return z
 }
 
 // Step updates the parameters with their gradients times scale, the clipping
@@ -70,10 +61,18 @@ func Step(dev engine.Device, params []*engine.Param, s *State, o Options, scale 
 		if s.Decay[i] {
 			u.decay = o.LR * o.WeightDecay
 		}
-		if p.F64 != nil {
+		started := time.Now()
+		switch {
+		case p.F64 != nil:
 			specUpdate(p.F64, p.Grad.F64, s.M[i].F64, s.V[i].F64, u)
-			continue
+		case p.F32 != nil:
+			cpuUpdate(dev, p, s.M[i], s.V[i], u)
 		}
-		cpuUpdate(dev, p, s.M[i], s.V[i], u)
+		if o := engine.ObserverOf(dev); o != nil {
+			o.Observe(&engine.Launch{
+				Operator: "adamw", Phase: engine.Update, Start: started, Duration: time.Since(started),
+				Reads: engine.Tensors{p.Tensor, p.Grad, s.M[i], s.V[i]}, Writes: engine.Tensors{p.Tensor, s.M[i], s.V[i]},
+			})
+		}
 	}
 }

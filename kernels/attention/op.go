@@ -29,14 +29,8 @@ func Forward(t *engine.Tape, q, k, v, gate *engine.Tensor, tree *engine.Tree, o 
 	o.check(q, k, v, gate, tree)
 	op := engine.NewOp[op](t)
 	op.q, op.k, op.v, op.gate, op.tree, op.o = q, k, v, gate, tree, o
-	op.y = t.New(q.Rows, q.Cols)
-	if t.Reference() {
-		specForward(q, k, v, gate, op.y, tree, o)
-	} else {
-		op.lse = t.New(q.Rows, o.Heads)
-		cpuForward(t, op)
-	}
-	t.Record(op)
+	op.y, op.lse = t.New(q.Rows, q.Cols), t.New(q.Rows, o.Heads)
+	t.Run(op)
 	return op.y
 }
 
@@ -56,9 +50,18 @@ func (o Options) check(q, k, v, gate *engine.Tensor, tree *engine.Tree) {
 
 type op struct {
 	q, k, v, gate, y *engine.Tensor
-	lse              *engine.Tensor // logarithm of the softmax's denominator, [N, Heads]
+	lse              *engine.Tensor // logarithm of the softmax's denominator, [N, Heads]; the specification needs none
 	tree             *engine.Tree
 	o                Options
+}
+
+func (o *op) Forward(t *engine.Tape) {
+	switch {
+	case t.Reference():
+		specForward(o.q, o.k, o.v, o.gate, o.y, o.tree, o.o)
+	case t.CPU():
+		cpuForward(t, o)
+	}
 }
 
 func (o *op) Backward(t *engine.Tape) {
@@ -71,9 +74,25 @@ func (o *op) Backward(t *engine.Tape) {
 	if o.gate != nil {
 		dgate = t.AddTo(o.gate)
 	}
-	if t.Reference() {
+	switch {
+	case t.Reference():
 		specBackward(o.q, o.k, o.v, o.gate, dy, dq, dk, dv, dgate, o.tree, o.o)
-	} else {
+	case t.CPU():
 		cpuBackward(t, o, dy, dq, dk, dv, dgate)
+	}
+}
+
+// Cost counts the products of query and key and of weight and value, two for each pair
+// of a row and one that it sees. The backward pass has four, and the scores again.
+func (o *op) Cost() engine.Cost {
+	pairs := 0
+	for _, p := range o.tree.Position {
+		pairs += int(p) + 1
+	}
+	product := engine.ProductFLOPs(pairs, o.o.Heads, o.o.Dim)
+	in := engine.Tensors{o.q, o.k, o.v, o.gate}
+	return engine.Cost{
+		Operator: "attention", Reads: in, Writes: engine.Tensors{o.y, o.lse}, Saves: append(in, o.y, o.lse),
+		Forward: 2 * product, Backward: 5 * product, Again: product,
 	}
 }

@@ -23,12 +23,7 @@ func Forward(t *engine.Tape, x, w *engine.Tensor, tree *engine.Tree) *engine.Ten
 	op := engine.NewOp[op](t)
 	op.x, op.w, op.tree = x, w, tree
 	op.y = t.New(x.Rows, x.Cols)
-	if t.Reference() {
-		specForward(x, w, op.y, tree)
-	} else {
-		cpuForward(t, op)
-	}
-	t.Record(op)
+	t.Run(op)
 	return op.y
 }
 
@@ -37,15 +32,30 @@ type op struct {
 	tree    *engine.Tree
 }
 
+func (o *op) Forward(t *engine.Tape) {
+	switch {
+	case t.Reference():
+		specForward(o.x, o.w, o.y, o.tree)
+	case t.CPU():
+		cpuForward(t, o)
+	}
+}
+
 func (o *op) Backward(t *engine.Tape) {
 	dy := t.Gradient(o.y)
 	if dy == nil {
 		return
 	}
 	dx, dw := t.AddTo(o.x), t.AddTo(o.w)
-	if t.Reference() {
+	switch {
+	case t.Reference():
 		specBackward(o.x, o.w, dy, dx, dw, o.tree)
-	} else {
+	case t.CPU():
 		cpuBackward(t, o, dy, dx, dw)
 	}
+}
+
+func (o *op) Cost() engine.Cost {
+	in := engine.Tensors{o.x, o.w}
+	return engine.Cost{Operator: "causalconv", Reads: in, Writes: engine.Tensors{o.y}, Saves: in, Light: true}
 }

@@ -19,12 +19,7 @@ func Forward(t *engine.Tape, a, b, aLog, dtBias *engine.Tensor) (g, beta *engine
 	op := engine.NewOp[op](t)
 	op.a, op.b, op.aLog, op.dtBias = a, b, aLog, dtBias
 	op.g, op.beta = t.New(a.Rows, a.Cols), t.New(a.Rows, a.Cols)
-	if t.Reference() {
-		specForward(a, b, aLog, dtBias, op.g, op.beta)
-	} else {
-		cpuForward(t, op)
-	}
-	t.Record(op)
+	t.Run(op)
 	return op.g, op.beta
 }
 
@@ -32,12 +27,22 @@ type op struct {
 	a, b, aLog, dtBias, g, beta *engine.Tensor
 }
 
+func (o *op) Forward(t *engine.Tape) {
+	switch {
+	case t.Reference():
+		specForward(o.a, o.b, o.aLog, o.dtBias, o.g, o.beta)
+	case t.CPU():
+		cpuForward(t, o)
+	}
+}
+
 func (o *op) Backward(t *engine.Tape) {
 	if dg := t.Gradient(o.g); dg != nil {
 		da, daLog, ddtBias := t.AddTo(o.a), t.AddTo(o.aLog), t.AddTo(o.dtBias)
-		if t.Reference() {
+		switch {
+		case t.Reference():
 			specDecayBackward(o.a, o.aLog, o.dtBias, o.g, dg, da, daLog, ddtBias)
-		} else {
+		case t.CPU():
 			cpuDecayBackward(t, o, dg, da, daLog, ddtBias)
 		}
 	}
@@ -47,8 +52,13 @@ func (o *op) Backward(t *engine.Tape) {
 		case db == nil:
 		case t.Reference():
 			specBetaBackward(o.beta, dbeta, db)
-		default:
+		case t.CPU():
 			cpuBetaBackward(t, o, dbeta, db)
 		}
 	}
+}
+
+func (o *op) Cost() engine.Cost {
+	in, out := engine.Tensors{o.a, o.b, o.aLog, o.dtBias}, engine.Tensors{o.g, o.beta}
+	return engine.Cost{Operator: "deltagate", Reads: in, Writes: out, Saves: append(in, out...), Light: true}
 }

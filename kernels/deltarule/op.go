@@ -28,12 +28,10 @@ func Forward(t *engine.Tape, q, k, v, g, beta *engine.Tensor, tree *engine.Tree,
 	op := engine.NewOp[op](t)
 	op.q, op.k, op.v, op.g, op.beta, op.tree, op.o = q, k, v, g, beta, tree, o
 	op.out = t.New(v.Rows, v.Cols)
-	if t.Reference() {
-		specForward(q, k, v, g, beta, op.out, tree, o)
-	} else {
-		cpuForward(t, op)
+	if t.CPU() && !t.Inference {
+		op.residuals = t.New(v.Rows, v.Cols)
 	}
-	t.Record(op)
+	t.Run(op)
 	return op.out
 }
 
@@ -49,8 +47,18 @@ func (o Options) check(q, k, v, g, beta *engine.Tensor, tree *engine.Tree) {
 
 type op struct {
 	q, k, v, g, beta, out *engine.Tensor
+	residuals             *engine.Tensor // of the C code: what forward leaves for backward
 	tree                  *engine.Tree
 	o                     Options
+}
+
+func (o *op) Forward(t *engine.Tape) {
+	switch {
+	case t.Reference():
+		specForward(o.q, o.k, o.v, o.g, o.beta, o.out, o.tree, o.o)
+	case t.CPU():
+		cpuForward(t, o)
+	}
 }
 
 func (o *op) Backward(t *engine.Tape) {
@@ -59,9 +67,28 @@ func (o *op) Backward(t *engine.Tape) {
 		return
 	}
 	dq, dk, dv, dg, dbeta := t.AddTo(o.q), t.AddTo(o.k), t.AddTo(o.v), t.AddTo(o.g), t.AddTo(o.beta)
-	if t.Reference() {
+	switch {
+	case t.Reference():
 		specBackward(o.q, o.k, o.v, o.g, o.beta, dout, dq, dk, dv, dg, dbeta, o.tree, o.o)
-	} else {
+	case t.CPU():
 		cpuBackward(t, o, dout, dq, dk, dv, dg, dbeta)
+	}
+}
+
+// Cost counts the products of the chunked form, for each row and value head: with the
+// state (KeyDim x ValueDim), with the keys and with the values of a chunk. Forward they
+// are 3, 2 and 2; backward 7, 5 and 5, two within a chunk, and to make the states again
+// 2, 0 and 1.
+func (o *op) Cost() engine.Cost {
+	state := engine.ProductFLOPs(1, o.o.KeyDim, o.o.ValueDim)
+	keys, values := engine.ProductFLOPs(1, chunk, o.o.KeyDim), engine.ProductFLOPs(1, chunk, o.o.ValueDim)
+	heads := float64(o.q.Rows) * float64(o.o.ValueHeads)
+	again := heads * (2*state + values)
+	in := engine.Tensors{o.q, o.k, o.v, o.g, o.beta}
+	return engine.Cost{
+		Operator: "deltarule", Reads: in, Writes: engine.Tensors{o.out}, Saves: in,
+		Forward:  heads * (3*state + 2*keys + 2*values),
+		Backward: heads*(7*state+5*keys+5*values+engine.ProductFLOPs(2, chunk, chunk)) + again,
+		Again:    again,
 	}
 }

@@ -17,12 +17,7 @@ func Forward(t *engine.Tape, table *engine.Tensor, ids []int32) *engine.Tensor {
 	}
 	o := engine.NewOp[op](t)
 	*o = op{table: table, ids: ids, y: t.New(len(ids), table.Cols)}
-	if t.Reference() {
-		specForward(o)
-	} else {
-		cpuForward(t, o)
-	}
-	t.Record(o)
+	t.Run(o)
 	return o.y
 }
 
@@ -31,14 +26,28 @@ type op struct {
 	ids      []int32
 }
 
+func (o *op) Forward(t *engine.Tape) {
+	switch {
+	case t.Reference():
+		specForward(o)
+	case t.CPU():
+		cpuForward(t, o)
+	}
+}
+
 func (o *op) Backward(t *engine.Tape) {
 	dy, dtable := t.Gradient(o.y), t.AddTo(o.table)
 	if dy == nil || dtable == nil {
 		return
 	}
-	if t.Reference() {
+	switch {
+	case t.Reference():
 		specBackward(o, dtable, dy)
-	} else {
+	case t.CPU():
 		cpuBackward(t, o, dtable, dy)
 	}
+}
+
+func (o *op) Cost() engine.Cost {
+	return engine.Cost{Operator: "embedding", Reads: engine.Tensors{o.table.Touched(len(o.ids))}, Writes: engine.Tensors{o.y}}
 }

@@ -16,12 +16,7 @@ func Forward(t *engine.Tape, x, z, w *engine.Tensor, dim int, eps float64) *engi
 	}
 	o := engine.NewOp[op](t)
 	*o = op{x: x, z: z, w: w, y: t.New(x.Rows, x.Cols), dim: dim, eps: eps}
-	if t.Reference() {
-		specForward(o)
-	} else {
-		cpuForward(t, o)
-	}
-	t.Record(o)
+	t.Run(o)
 	return o.y
 }
 
@@ -31,15 +26,30 @@ type op struct {
 	eps        float64
 }
 
+func (o *op) Forward(t *engine.Tape) {
+	switch {
+	case t.Reference():
+		specForward(o)
+	case t.CPU():
+		cpuForward(t, o)
+	}
+}
+
 func (o *op) Backward(t *engine.Tape) {
 	dy := t.Gradient(o.y)
 	if dy == nil {
 		return
 	}
 	dx, dz, dw := t.AddTo(o.x), t.AddTo(o.z), t.AddTo(o.w)
-	if t.Reference() {
+	switch {
+	case t.Reference():
 		specBackward(o, dx, dz, dw, dy)
-	} else {
+	case t.CPU():
 		cpuBackward(t, o, dx, dz, dw, dy)
 	}
+}
+
+func (o *op) Cost() engine.Cost {
+	in := engine.Tensors{o.x, o.z, o.w}
+	return engine.Cost{Operator: "gatednorm", Reads: in, Writes: engine.Tensors{o.y}, Saves: in, Light: true}
 }

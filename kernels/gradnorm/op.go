@@ -4,6 +4,7 @@ package gradnorm
 
 import (
 	"math"
+	"time"
 
 	"caper/engine"
 )
@@ -14,12 +15,21 @@ import (
 func Norm(dev engine.Device, params []*engine.Param) float64 {
 	sum := 0.0
 	for _, p := range params {
+		if p.Grad == nil {
+			continue
+		}
+		started := time.Now()
 		switch {
-		case p.Grad == nil:
 		case p.Grad.F64 != nil:
 			sum += specSquares(p.Grad.F64)
-		default:
+		case p.Grad.F32 != nil:
 			sum += cpuSquares(dev, p.Grad)
+		}
+		if o := engine.ObserverOf(dev); o != nil {
+			o.Observe(&engine.Launch{
+				Operator: "gradnorm", Phase: engine.Update, Start: started, Duration: time.Since(started),
+				Reads: engine.Tensors{p.Grad},
+			})
 		}
 	}
 	return math.Sqrt(sum)

@@ -15,12 +15,7 @@ func Forward(t *engine.Tape, x *engine.Tensor, heads, dim int, eps float64) *eng
 	}
 	o := engine.NewOp[op](t)
 	*o = op{x: x, y: t.New(x.Rows, x.Cols), heads: heads, dim: dim, eps: eps}
-	if t.Reference() {
-		specForward(o)
-	} else {
-		cpuForward(t, o)
-	}
-	t.Record(o)
+	t.Run(o)
 	return o.y
 }
 
@@ -30,14 +25,29 @@ type op struct {
 	eps        float64
 }
 
+func (o *op) Forward(t *engine.Tape) {
+	switch {
+	case t.Reference():
+		specForward(o)
+	case t.CPU():
+		cpuForward(t, o)
+	}
+}
+
 func (o *op) Backward(t *engine.Tape) {
 	dy, dx := t.Gradient(o.y), t.AddTo(o.x)
 	if dy == nil || dx == nil {
 		return
 	}
-	if t.Reference() {
+	switch {
+	case t.Reference():
 		specBackward(o, dx, dy)
-	} else {
+	case t.CPU():
 		cpuBackward(t, o, dx, dy)
 	}
+}
+
+func (o *op) Cost() engine.Cost {
+	in := engine.Tensors{o.x}
+	return engine.Cost{Operator: "l2norm", Reads: in, Writes: engine.Tensors{o.y}, Saves: in, Light: true}
 }

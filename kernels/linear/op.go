@@ -12,19 +12,22 @@ func Forward(t *engine.Tape, x, w *engine.Tensor) *engine.Tensor {
 	if x.Cols != w.Cols {
 		panic(fmt.Sprintf("linear: x %s and weight %s differ in their inner size", x, w))
 	}
-	y := t.New(x.Rows, w.Rows)
-	if t.Reference() {
-		specForward(y, x, w)
-	} else {
-		engine.MatMul(t.Device(), y, plain(x), transposed(w), false)
-	}
 	o := engine.NewOp[op](t)
-	*o = op{x, w, y}
-	t.Record(o)
-	return y
+	*o = op{x, w, t.New(x.Rows, w.Rows)}
+	t.Run(o)
+	return o.y
 }
 
 type op struct{ x, w, y *engine.Tensor }
+
+func (o *op) Forward(t *engine.Tape) {
+	switch {
+	case t.Reference():
+		specForward(o.y, o.x, o.w)
+	case t.CPU():
+		engine.MatMul(t.Device(), o.y, plain(o.x), transposed(o.w), false)
+	}
+}
 
 func (o *op) Backward(t *engine.Tape) {
 	dy := t.Gradient(o.y)
@@ -32,15 +35,25 @@ func (o *op) Backward(t *engine.Tape) {
 		return
 	}
 	dx, dw := t.AddTo(o.x), t.AddTo(o.w)
-	if t.Reference() {
+	switch {
+	case t.Reference():
 		specBackward(dx, dw, dy, o.x, o.w)
-		return
+	case t.CPU():
+		if dx != nil {
+			engine.MatMul(t.Device(), dx, plain(dy), plain(o.w), true)
+		}
+		if dw != nil {
+			engine.MatMul(t.Device(), dw, transposed(dy), plain(o.x), true)
+		}
 	}
-	if dx != nil {
-		engine.MatMul(t.Device(), dx, plain(dy), plain(o.w), true)
-	}
-	if dw != nil {
-		engine.MatMul(t.Device(), dw, transposed(dy), plain(o.x), true)
+}
+
+func (o *op) Cost() engine.Cost {
+	product := engine.ProductFLOPs(o.x.Rows, o.x.Cols, o.w.Rows)
+	in := engine.Tensors{o.x, o.w}
+	return engine.Cost{
+		Operator: "linear", Reads: in, Writes: engine.Tensors{o.y}, Saves: in,
+		Forward: product, Backward: product * engine.Wanted(in...),
 	}
 }
 

@@ -19,16 +19,8 @@ func Forward(t *engine.Tape, hidden, head *engine.Tensor, rows, targets []int32)
 	check(hidden, head, rows, targets)
 	op := engine.NewOp[op](t)
 	op.hidden, op.head, op.rows, op.targets = hidden, head, rows, targets
-	op.y = t.New(len(rows), 1)
-	switch {
-	case len(rows) == 0:
-	case t.Reference():
-		specForward(hidden, head, rows, targets, op.y)
-	default:
-		op.lse = t.New(len(rows), 1)
-		cpuForward(t, op)
-	}
-	t.Record(op)
+	op.y, op.lse = t.New(len(rows), 1), t.New(len(rows), 1)
+	t.Run(op)
 	return op.y
 }
 
@@ -46,8 +38,18 @@ func check(hidden, head *engine.Tensor, rows, targets []int32) {
 
 type op struct {
 	hidden, head, y *engine.Tensor
-	lse             *engine.Tensor // log of the softmax's denominator, [len(rows), 1]
+	lse             *engine.Tensor // log of the softmax's denominator, [len(rows), 1]; the specification needs none
 	rows, targets   []int32
+}
+
+func (o *op) Forward(t *engine.Tape) {
+	switch {
+	case len(o.rows) == 0:
+	case t.Reference():
+		specForward(o.hidden, o.head, o.rows, o.targets, o.y)
+	case t.CPU():
+		cpuForward(t, o)
+	}
 }
 
 func (o *op) Backward(t *engine.Tape) {
@@ -56,9 +58,20 @@ func (o *op) Backward(t *engine.Tape) {
 		return
 	}
 	dhidden, dhead := t.AddTo(o.hidden), t.AddTo(o.head)
-	if t.Reference() {
+	switch {
+	case t.Reference():
 		specBackward(o.hidden, o.head, o.rows, o.targets, dy, dhidden, dhead)
-	} else {
+	case t.CPU():
 		cpuBackward(t, o, dy, dhidden, dhead)
+	}
+}
+
+// Cost counts the logits' product; the backward pass forms the logits again.
+func (o *op) Cost() engine.Cost {
+	product := engine.ProductFLOPs(len(o.rows), o.head.Cols, o.head.Rows)
+	in := engine.Tensors{o.hidden.Touched(len(o.rows)), o.head}
+	return engine.Cost{
+		Operator: "logprob", Reads: in, Writes: engine.Tensors{o.y, o.lse}, Saves: append(in, o.lse),
+		Forward: product, Backward: product * (1 + engine.Wanted(in...)), Again: product,
 	}
 }

@@ -42,8 +42,7 @@ func Forward(t *engine.Tape, scores *engine.Tensor, pairs []Pair, o Options) *en
 	op := engine.NewOp[op](t)
 	op.scores, op.pairs, op.o = scores, pairs, o
 	op.loss = t.New(1, 1)
-	op.loss.Set(0, 0, specForward(scores, pairs, o))
-	t.Record(op)
+	t.Run(op)
 	return op.loss
 }
 
@@ -51,6 +50,10 @@ type op struct {
 	scores, loss *engine.Tensor
 	pairs        []Pair
 	o            Options
+}
+
+func (o *op) Forward(*engine.Tape) {
+	o.loss.Set(0, 0, specForward(o.scores, o.pairs, o.o))
 }
 
 func (o *op) Backward(t *engine.Tape) {
@@ -61,4 +64,9 @@ func (o *op) Backward(t *engine.Tape) {
 	if ds := t.AddTo(o.scores); ds != nil {
 		specBackward(o.scores, o.pairs, o.o, g.At(0, 0), ds)
 	}
+}
+
+func (o *op) Cost() engine.Cost {
+	in := engine.Tensors{o.scores}
+	return engine.Cost{Operator: "marginloss", Reads: in, Writes: engine.Tensors{o.loss}, Saves: in}
 }

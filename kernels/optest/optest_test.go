@@ -14,8 +14,7 @@ type square struct {
 	fault   string
 }
 
-func (o *square) forward(t *engine.Tape) {
-	o.y = t.New(o.x.Rows, o.x.Cols)
+func (o *square) Forward(t *engine.Tape) {
 	for r := range o.x.Rows {
 		for c := range o.x.Cols {
 			if o.fault == "element not written" && !t.Reference() && c == 1 {
@@ -41,8 +40,9 @@ func (o *square) forward(t *engine.Tape) {
 		o.y = t.Columns(o.y, 0, o.y.Cols)
 		sink = make([]float64, 100)
 	}
-	t.Record(o)
 }
+
+func (o *square) Cost() engine.Cost { return engine.Cost{Operator: "square"} }
 
 var sink []float64
 
@@ -96,8 +96,8 @@ func TestCheckFindsFaults(t *testing.T) {
 			Inputs: []Input{{Name: "x", Rows: 3, Cols: 4}, {Name: "w", Rows: 1, Cols: 1, Tolerance: 1e-5}},
 			Forward: func(t *engine.Tape, in, out []*engine.Tensor) []*engine.Tensor {
 				o := engine.NewOp[square](t)
-				*o = square{x: in[0], w: in[1], fault: fault}
-				o.forward(t)
+				*o = square{x: in[0], w: in[1], y: t.New(in[0].Rows, in[0].Cols), fault: fault}
+				t.Run(o)
 				return append(out, o.y)
 			},
 			// One rounding in float32; the rest of the work is in float64.

@@ -12,19 +12,22 @@ func Forward(t *engine.Tape, x, y *engine.Tensor) *engine.Tensor {
 	if x.Rows != y.Rows || x.Cols != y.Cols {
 		panic(fmt.Sprintf("residual: %s and %s differ in shape", x, y))
 	}
-	sum := t.New(x.Rows, x.Cols)
-	if t.Reference() {
-		specForward(sum, x, y)
-	} else {
-		cpuForward(t, sum, x, y)
-	}
 	o := engine.NewOp[op](t)
-	*o = op{x, y, sum}
-	t.Record(o)
-	return sum
+	*o = op{x, y, t.New(x.Rows, x.Cols)}
+	t.Run(o)
+	return o.sum
 }
 
 type op struct{ x, y, sum *engine.Tensor }
+
+func (o *op) Forward(t *engine.Tape) {
+	switch {
+	case t.Reference():
+		specForward(o.sum, o.x, o.y)
+	case t.CPU():
+		cpuForward(t, o.sum, o.x, o.y)
+	}
+}
 
 func (o *op) Backward(t *engine.Tape) {
 	dsum := t.Gradient(o.sum)
@@ -32,10 +35,15 @@ func (o *op) Backward(t *engine.Tape) {
 		return
 	}
 	dx, dy := t.AddTo(o.x), t.AddTo(o.y)
-	if t.Reference() {
+	switch {
+	case t.Reference():
 		specBackward(dx, dsum)
 		specBackward(dy, dsum)
-	} else {
+	case t.CPU():
 		cpuBackward(t, dx, dy, dsum)
 	}
+}
+
+func (o *op) Cost() engine.Cost {
+	return engine.Cost{Operator: "residual", Reads: engine.Tensors{o.x, o.y}, Writes: engine.Tensors{o.sum}}
 }

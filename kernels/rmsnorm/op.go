@@ -19,12 +19,7 @@ func Forward(t *engine.Tape, x, w *engine.Tensor, eps float64, offset bool) *eng
 	if offset {
 		o.offset = 1
 	}
-	if t.Reference() {
-		specForward(o)
-	} else {
-		cpuForward(t, o)
-	}
-	t.Record(o)
+	t.Run(o)
 	return o.y
 }
 
@@ -33,15 +28,30 @@ type op struct {
 	eps, offset float64 // the gain is offset + w
 }
 
+func (o *op) Forward(t *engine.Tape) {
+	switch {
+	case t.Reference():
+		specForward(o)
+	case t.CPU():
+		cpuForward(t, o)
+	}
+}
+
 func (o *op) Backward(t *engine.Tape) {
 	dy := t.Gradient(o.y)
 	if dy == nil {
 		return
 	}
 	dx, dw := t.AddTo(o.x), t.AddTo(o.w)
-	if t.Reference() {
+	switch {
+	case t.Reference():
 		specBackward(o, dx, dw, dy)
-	} else {
+	case t.CPU():
 		cpuBackward(t, o, dx, dw, dy)
 	}
+}
+
+func (o *op) Cost() engine.Cost {
+	in := engine.Tensors{o.x, o.w}
+	return engine.Cost{Operator: "rmsnorm", Reads: in, Writes: engine.Tensors{o.y}, Saves: in, Light: true}
 }

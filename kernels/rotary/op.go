@@ -30,13 +30,10 @@ func Forward(t *engine.Tape, x, w *engine.Tensor, positions []int32, o Options) 
 	o.check(x, w, positions)
 	c := engine.NewOp[op](t)
 	*c = op{Options: o, x: x, w: w, y: t.New(x.Rows, o.Heads*o.Dim), positions: positions}
-	if t.Reference() {
-		specForward(c)
-	} else {
+	if t.CPU() {
 		c.angles = table(o.RotaryDims, o.Theta, positions)
-		cpuForward(t, c)
 	}
-	t.Record(c)
+	t.Run(c)
 	return c.y
 }
 
@@ -58,7 +55,16 @@ type op struct {
 	Options
 	x, w, y   *engine.Tensor
 	positions []int32
-	angles    []float32 // from table, not on the reference device
+	angles    []float32 // from table, on the CPU
+}
+
+func (o *op) Forward(t *engine.Tape) {
+	switch {
+	case t.Reference():
+		specForward(o)
+	case t.CPU():
+		cpuForward(t, o)
+	}
 }
 
 func (o *op) Backward(t *engine.Tape) {
@@ -67,11 +73,17 @@ func (o *op) Backward(t *engine.Tape) {
 		return
 	}
 	dx, dw := t.AddTo(o.x), t.AddTo(o.w)
-	if t.Reference() {
+	switch {
+	case t.Reference():
 		specBackward(o, dx, dw, dy)
-	} else {
+	case t.CPU():
 		cpuBackward(t, o, dx, dw, dy)
 	}
+}
+
+func (o *op) Cost() engine.Cost {
+	in := engine.Tensors{o.x, o.w}
+	return engine.Cost{Operator: "rotary", Reads: in, Writes: engine.Tensors{o.y}, Saves: in, Light: true}
 }
 
 // offset is what is added to w to give the gain.

@@ -21,12 +21,7 @@ func Forward(t *engine.Tape, hidden, w *engine.Tensor, rows []int32) *engine.Ten
 	}
 	o := engine.NewOp[op](t)
 	*o = op{hidden: hidden, w: w, rows: rows, y: t.New(len(rows), w.Rows)}
-	if t.Reference() {
-		specForward(o)
-	} else {
-		cpuForward(t, o)
-	}
-	t.Record(o)
+	t.Run(o)
 	return o.y
 }
 
@@ -35,15 +30,34 @@ type op struct {
 	rows         []int32
 }
 
+func (o *op) Forward(t *engine.Tape) {
+	switch {
+	case t.Reference():
+		specForward(o)
+	case t.CPU():
+		cpuForward(t, o)
+	}
+}
+
 func (o *op) Backward(t *engine.Tape) {
 	dy := t.Gradient(o.y)
 	if dy == nil {
 		return
 	}
 	dhidden, dw := t.AddTo(o.hidden), t.AddTo(o.w)
-	if t.Reference() {
+	switch {
+	case t.Reference():
 		specBackward(o, dhidden, dw, dy)
-	} else {
+	case t.CPU():
 		cpuBackward(t, o, dhidden, dw, dy)
+	}
+}
+
+func (o *op) Cost() engine.Cost {
+	product := engine.ProductFLOPs(len(o.rows), o.w.Cols, o.w.Rows)
+	in := engine.Tensors{o.hidden.Touched(len(o.rows)), o.w}
+	return engine.Cost{
+		Operator: "scorehead", Reads: in, Writes: engine.Tensors{o.y}, Saves: in,
+		Forward: product, Backward: product * engine.Wanted(o.hidden, o.w),
 	}
 }

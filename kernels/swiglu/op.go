@@ -13,19 +13,22 @@ func Forward(t *engine.Tape, gate, up *engine.Tensor) *engine.Tensor {
 	if gate.Rows != up.Rows || gate.Cols != up.Cols {
 		panic(fmt.Sprintf("swiglu: gate %s and up %s differ in shape", gate, up))
 	}
-	y := t.New(gate.Rows, gate.Cols)
-	if t.Reference() {
-		specForward(y, gate, up)
-	} else {
-		cpuForward(t, y, gate, up)
-	}
 	o := engine.NewOp[op](t)
-	*o = op{gate, up, y}
-	t.Record(o)
-	return y
+	*o = op{gate, up, t.New(gate.Rows, gate.Cols)}
+	t.Run(o)
+	return o.y
 }
 
 type op struct{ gate, up, y *engine.Tensor }
+
+func (o *op) Forward(t *engine.Tape) {
+	switch {
+	case t.Reference():
+		specForward(o.y, o.gate, o.up)
+	case t.CPU():
+		cpuForward(t, o.y, o.gate, o.up)
+	}
+}
 
 func (o *op) Backward(t *engine.Tape) {
 	dy := t.Gradient(o.y)
@@ -33,9 +36,15 @@ func (o *op) Backward(t *engine.Tape) {
 		return
 	}
 	dgate, dup := t.AddTo(o.gate), t.AddTo(o.up)
-	if t.Reference() {
+	switch {
+	case t.Reference():
 		specBackward(dgate, dup, dy, o.gate, o.up)
-	} else {
+	case t.CPU():
 		cpuBackward(t, dgate, dup, dy, o.gate, o.up)
 	}
+}
+
+func (o *op) Cost() engine.Cost {
+	in := engine.Tensors{o.gate, o.up}
+	return engine.Cost{Operator: "swiglu", Reads: in, Writes: engine.Tensors{o.y}, Saves: in, Light: true}
 }

@@ -1,0 +1,59 @@
+package engine
+
+import "unsafe"
+
+// Shapes returns a device whose tensors have a shape and no elements, each of which
+// would take elementBytes. Operators do nothing on it but ask for their tensors, so a
+// step of any size is walked at once and in no memory; an Observer hears what it
+// would launch.
+func Shapes(elementBytes int) Device { return shapeDevice{elementBytes} }
+
+type shapeDevice struct{ width int }
+
+func (shapeDevice) Name() string            { return "shapes" }
+func (shapeDevice) reference() bool         { return false }
+func (shapeDevice) runtime() unsafe.Pointer { return nil }
+func (d shapeDevice) tensor(rows, cols int) *Tensor {
+	return &Tensor{Rows: rows, Cols: cols, Stride: cols, width: d.width}
+}
+
+// Stored reports whether x has elements: false on a device of shapes.
+func (x *Tensor) Stored() bool { return x.F32 != nil || x.F64 != nil }
+
+// Bytes returns what the elements of x take, or would take.
+func (x *Tensor) Bytes() int {
+	width := x.width
+	switch {
+	case x.F32 != nil:
+		width = 4
+	case x.F64 != nil:
+		width = 8
+	}
+	return x.Rows * x.Cols * width
+}
+
+// Whole returns the tensor that x is a view of, or x.
+func (x *Tensor) Whole() *Tensor {
+	for x.base != nil {
+		x = x.base
+	}
+	return x
+}
+
+// Lasting reports whether x lives across steps: a weight or its gradient.
+func (x *Tensor) Lasting() bool { return x.lasting }
+
+// MomentLike returns zeros of the shape of x for an optimiser's running mean: in
+// float64 on the reference device, in float32 elsewhere.
+func MomentLike(x *Tensor) *Tensor {
+	z := &Tensor{Rows: x.Rows, Cols: x.Cols, Stride: x.Cols, lasting: true}
+	switch n := x.Rows * x.Cols; {
+	case x.F64 != nil:
+		z.F64 = make([]float64, n)
+	case x.F32 != nil:
+		z.F32 = make([]float32, n)
+	default:
+		z.width = 4
+	}
+	return z
+}
