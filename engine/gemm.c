@@ -10,76 +10,30 @@
 // columns. The threads can therefore cut C as they like.
 #include "gemm.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct kernel {
-    int rows;   // of a tile of C
-    int panel;  // floats for one step of k in a panel of A
-    int cols;   // of a tile of C, and floats for one step of k in a panel of B
-    void (*tile)(int rows, int k, const float *a, const float *b, float *c, long ldc, int cols, int add);
-};
-
-#if defined(__x86_64__)
-#define NAME(x) x##_avx512
-#define TARGET __attribute__((target("avx512f")))
-#define LANES 16
-#define ROWS 14
-#define PANEL 16
-#include "gemm_kernel.h"
-
-#define NAME(x) x##_avx2
-#define TARGET __attribute__((target("avx2,fma")))
-#define LANES 8
-#define ROWS 6
-#define PANEL 8
-#include "gemm_kernel.h"
-#endif
-
-#define NAME(x) x##_portable
-#define TARGET
-#define LANES 4
-#define ROWS 6
-#define PANEL 8
-#include "gemm_kernel.h"
-
-static const struct kernel *best_kernel(void) {
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) return &kernel_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &kernel_avx2;
-#endif
-    return &kernel_portable;
-}
+#include <sys/mman.h>
 
 // STEPS of k in a block: a panel of B, 32 columns wide at most, fills two thirds
 // of a first-level cache of 48 KiB. The block of A (393 KiB) and that of B (1 MiB)
-// live in the second level, or the third where that is small.
-enum { STEPS = 256, A_PANELS = 24, B_PANELS = 32, PANEL_MAX = 16, COLS_MAX = 32 };
+// live in the second level, or the third where that is small. A row of a panel of A
+// takes STEPS_PITCH floats, so that rows fall into different sets of the cache.
+enum { STEPS = 256, STEPS_PITCH = STEPS + 16, A_PANELS = 12, B_PANELS = 16, A_PANEL = 4096 + 16, COLS_MAX = 32 };
 
-static const struct kernel *kernel;
-static pthread_key_t workspace_key;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void init(void) {
-    kernel = best_kernel();
-    pthread_key_create(&workspace_key, free);
-}
-
-// The calling thread's room for one block of A and, behind it, one of B.
-static float *workspace(void) {
-    float *w = pthread_getspecific(workspace_key);
-    if (w) return w;
-    size_t floats = (size_t)STEPS * (A_PANELS * PANEL_MAX + B_PANELS * COLS_MAX);
-    void *fresh;
-    if (posix_memalign(&fresh, 64, floats * sizeof(float))) {
-        fprintf(stderr, "caper: no memory for the %zu bytes a matrix product works in\n", floats * sizeof(float));
-        abort();
-    }
-    pthread_setspecific(workspace_key, fresh);
-    return fresh;
-}
+// What one instruction set brings. All layouts of A and B are those of gemm_kernel.h.
+struct kernel {
+    int rows, cols;  // of a tile of C
+    void (*by_row)(int rows, int k, const float *a, const float *b, long ldb, float *c, long ldc, int cols, int add);
+    void (*by_step)(int rows, int k, const float *a, const float *b, long ldb, float *c, long ldc, int cols, int add);
+    void (*copy_rows)(float *panel, const float *x, long line, int count, int steps);
+    void (*copy_a)(float *panel, const float *x, long line, int count, int steps);
+    void (*copy_b)(float *panel, const float *x, long line, int count, int steps);
+    void (*transpose_b)(float *panel, const float *x, long line, int count, int steps);
+    void (*few)(int rows, int k, const float *a, const float *b, long ldb, float *c, long ldc, int cols, int add);
+};
 
 #if defined(__clang__)
 #define SHUFFLE(x, y, a, b, c, d) __builtin_shufflevector(x, y, a, b, c, d)
@@ -92,8 +46,8 @@ typedef int32_t lanes __attribute__((vector_size(16)));
 
 // Writes panel[p*width + i] = x[i*line + p] for i < count, p < steps: four lines at
 // a time, as transposed 4 x 4 blocks.
-CPU_CLONES
-static void pack_across(float *panel, int width, const float *x, long line, int count, int steps) {
+static inline __attribute__((always_inline)) void transpose4(float *panel, const int width, const float *x, long line, int count, int steps) {
+    if (count < width) memset(panel, 0, (size_t)steps * width * sizeof(float));
     int i = 0;
     for (; i + 4 <= count; i += 4, x += 4 * line) {
         int p = 0;
@@ -115,34 +69,104 @@ static void pack_across(float *panel, int width, const float *x, long line, int 
         for (int p = 0; p < steps; p++) panel[(long)p * width + i] = x[p];
 }
 
-// Writes panel[p*width + i] = x[p*line + i] for i < count, p < steps.
-static void pack_along(float *panel, int width, const float *x, long line, int count, int steps) {
-    for (int p = 0; p < steps; p++, panel += width, x += line) memcpy(panel, x, count * sizeof(float));
+static void transpose_16(float *panel, const float *x, long line, int count, int steps) { transpose4(panel, 16, x, line, count, steps); }
+static void transpose_8(float *panel, const float *x, long line, int count, int steps) { transpose4(panel, 8, x, line, count, steps); }
+
+#if defined(__x86_64__)
+#include "gemm_transpose.h"
+#define NAME(x) x##_avx512
+#define TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq")))
+#define LANES 16
+#define ROWS 14
+#define TRANSPOSE_LINES transpose_avx512
+#define FEW few_avx512
+#include "gemm_kernel.h"
+
+#define NAME(x) x##_avx2
+#define TARGET __attribute__((target("avx2,fma")))
+#define LANES 8
+#define ROWS 6
+#define TRANSPOSE_LINES transpose_16
+#define FEW 0
+#include "gemm_kernel.h"
+#endif
+
+#define NAME(x) x##_portable
+#define TARGET
+#define LANES 4
+#define ROWS 6
+#define TRANSPOSE_LINES transpose_8
+#define FEW 0
+#include "gemm_kernel.h"
+
+static const struct kernel *best_kernel(void) {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512dq")) return &kernel_avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &kernel_avx2;
+#endif
+    return &kernel_portable;
 }
 
-// Packs `lines` rows of op(A), or columns of op(B), over `steps` of k into panels
-// of up to `count` lines each. across: k runs along the rows of x as stored.
-static void pack(float *panels, int width, int count, const float *x, long line, int across, int lines, int steps) {
-    for (int i = 0; i < lines; i += count, panels += (long)steps * width) {
-        int c = lines - i < count ? lines - i : count;
-        // The kernel reads a whole step of B, also where C has no column for it.
-        if (c < count) memset(panels, 0, (size_t)steps * width * sizeof(float));
-        if (across)
-            pack_across(panels, width, x + i * line, line, c, steps);
-        else
-            pack_along(panels, width, x + i, line, c, steps);
+static const struct kernel *kernel;
+static pthread_key_t workspace_key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void init(void) {
+    kernel = best_kernel();
+    pthread_key_create(&workspace_key, free);
+}
+
+// The calling thread's room for one block of A and, behind it, one of B.
+static float *workspace(void) {
+    float *w = pthread_getspecific(workspace_key);
+    if (w) return w;
+    size_t floats = (size_t)A_PANELS * A_PANEL + STEPS * B_PANELS * COLS_MAX;
+    void *fresh;
+    if (posix_memalign(&fresh, 2 << 20, (floats * sizeof(float) + (2<<20)-1) >> 21 << 21)) {
+        fprintf(stderr, "caper: no memory for the %zu bytes a matrix product works in\n", floats * sizeof(float));
+        abort();
     }
+    madvise(fresh, (floats * sizeof(float) + (2<<20)-1) >> 21 << 21, MADV_HUGEPAGE);
+    pthread_setspecific(workspace_key, fresh);
+    return fresh;
 }
 
 static int min(int a, int b) { return a < b ? a : b; }
 
 // C += or = one packed block of A (m x k) times one of B (k x n).
-static void multiply(int m, int n, int k, const float *a, const float *b, float *c, long ldc, int add) {
+static void multiply(int ta, int m, int n, int k, const float *a, const float *b, float *c, long ldc, int add) {
     const int rows = kernel->rows, cols = kernel->cols;
     for (int j = 0; j < n; j += cols)
         for (int i = 0; i < m; i += rows)
-            kernel->tile(min(rows, m - i), k, a + (long)(i / rows) * k * kernel->panel, b + (long)j * k,
+            (ta ? kernel->by_step : kernel->by_row)(min(rows, m - i), k, a + (long)(i / rows) * A_PANEL, b + (long)j * k, cols,
                          c + i * ldc + j, ldc, min(cols, n - j), add);
+}
+
+static void pack_a(float *panel, int ta, int m, int k, const float *a, long lda) {
+    (ta ? kernel->copy_a : kernel->copy_rows)(panel, a, lda, m, k);
+}
+
+static void pack_b(float *panel, int tb, int n, int k, const float *b, long ldb) {
+    if (!tb)
+        kernel->copy_b(panel, b, ldb, n, k);
+    else
+        for (int j = 0; j < n; j += kernel->cols, panel += (long)k * kernel->cols)
+            kernel->transpose_b(panel, b + j * ldb, ldb, min(kernel->cols, n - j), k);
+}
+
+static void multiply_few(int ta, int tb, int m, int n, int k, const float *a, const float *b, long ldb, float *c, long ldc, int add, float *room) {
+    const int cols = kernel->cols;
+    int j = 0;
+    if (tb && kernel->few) {
+        if (!ta)
+            for (; j < n; j += 16) kernel->few(m, k, a, b + j * ldb, ldb, c + j, ldc, min(16, n - j), add);
+    } else if (!tb)
+        for (; j + cols <= n; j += cols)
+            (ta ? kernel->by_step : kernel->by_row)(m, k, a, b + j, ldb, c + j, ldc, cols, add);
+    for (; j < n; j += cols) {
+        pack_b(room, tb, min(cols, n - j), k, tb ? b + j * ldb : b + j, ldb);
+        multiply(ta, m, min(cols, n - j), k, a, room, c + j, ldc, add);
+    }
 }
 
 void gemm_serial(int ta, int tb, int m, int n, int k, const float *a, int lda, const float *b,
@@ -150,21 +174,27 @@ void gemm_serial(int ta, int tb, int m, int n, int k, const float *a, int lda, c
     pthread_once(&once, init);
     if (k == 0 && !accumulate)
         for (int i = 0; i < m; i++) memset(c + (long)i * ldc, 0, n * sizeof(float));
-    float *block_a = workspace(), *block_b = block_a + (long)STEPS * A_PANELS * PANEL_MAX;
+    float *block_a = workspace(), *block_b = block_a + (long)A_PANELS * A_PANEL;
     const int most_rows = A_PANELS * kernel->rows;
+    if (m <= kernel->rows) {
+        for (int p = 0; p < k; p += STEPS) {
+            const int kb = min(STEPS, k - p);
+            pack_a(block_a, ta, m, kb, ta ? a + (long)p * lda : a + p, lda);
+            multiply_few(ta, tb, m, n, kb, block_a, tb ? b + p : b + (long)p * ldb, ldb, c, ldc, accumulate || p > 0, block_b);
+        }
+        return;
+    }
     // Few rows read a panel of B only once or twice: better while it is still in the
     // first-level cache.
     const int most_cols = (m > 2 * kernel->rows ? B_PANELS : 4) * kernel->cols;
     for (int j = 0; j < n; j += most_cols)
         for (int p = 0; p < k; p += STEPS) {
             int nb = min(most_cols, n - j), kb = min(STEPS, k - p);
-            const float *from_b = tb ? b + (long)j * ldb + p : b + (long)p * ldb + j;
-            pack(block_b, kernel->cols, kernel->cols, from_b, ldb, tb, nb, kb);
+            pack_b(block_b, tb, nb, kb, tb ? b + (long)j * ldb + p : b + (long)p * ldb + j, ldb);
             for (int i = 0; i < m; i += most_rows) {
                 int mb = min(most_rows, m - i);
-                const float *from_a = ta ? a + (long)p * lda + i : a + (long)i * lda + p;
-                pack(block_a, kernel->panel, kernel->rows, from_a, lda, !ta, mb, kb);
-                multiply(mb, nb, kb, block_a, block_b, c + (long)i * ldc + j, ldc, accumulate || p > 0);
+                pack_a(block_a, ta, mb, kb, ta ? a + (long)p * lda + i : a + (long)i * lda + p, lda);
+                multiply(ta, mb, nb, kb, block_a, block_b, c + (long)i * ldc + j, ldc, accumulate || p > 0);
             }
         }
 }
@@ -178,7 +208,26 @@ struct product {
 };
 
 static int blocks(int n, int size) { return (n + size - 1) / size; }
-static int half(int size, int tile) { return blocks(blocks(size, 2), tile) * tile; }
+
+// Cuts C into `parts` blocks of whole tiles and returns the time that this takes
+// relative to one block on one of `parts` threads: the largest block may hold more
+// than its share, and every row of blocks packs B again, every column A, at the cost
+// of some five rows or columns of products.
+static double cut(struct product *x, int parts) {
+    const int tiles_m = blocks(x->m, kernel->rows), tiles_n = blocks(x->n, kernel->cols);
+    double best = INFINITY;
+    for (int down = 1; down <= parts; down++) {
+        if (parts % down) continue;
+        const int across = parts / down;
+        const int rows = blocks(tiles_m, down), cols = blocks(tiles_n, across);
+        double time = (double)rows * cols * parts / ((double)tiles_m * tiles_n) * (1 + 5.0 * down / x->m + 5.0 * across / x->n);
+        if (time >= best) continue;
+        best = time;
+        x->block_rows = rows * kernel->rows;
+        x->block_cols = cols * kernel->cols;
+    }
+    return best;
+}
 
 static void product_block(void *arg, int task) {
     const struct product *x = arg;
@@ -195,20 +244,16 @@ void gemm(struct cpu *cpu, int ta, int tb, int m, int n, int k, const float *a, 
     if (m == 0 || n == 0) return;
     pthread_once(&once, init);
     struct product x = {ta, tb, m, n, k, lda, ldb, ldc, accumulate, a, b, c, m, n};
-    // Halve the longer side until every thread has a few blocks, so that a slow one
-    // holds nobody up, but stop at blocks of some ten microseconds. Packing B costs
-    // about as much as a dozen rows.
-    const int wanted = cpu->threads == 1 ? 1 : 4 * cpu->threads;
-    const double least = 1 << 21;
-    while (blocks(m, x.block_rows) * blocks(n, x.block_cols) < wanted &&
-           (x.block_rows + 12.0) * x.block_cols * k >= least) {
-        int rows = half(x.block_rows, kernel->rows), cols = half(x.block_cols, kernel->cols);
-        if (x.block_rows > x.block_cols && rows < x.block_rows)
-            x.block_rows = rows;
-        else if (cols < x.block_cols)
-            x.block_cols = cols;
-        else
-            break;
+    // A block of less than LEAST products, some five microseconds, is not worth a
+    // thread's attention. With several blocks a thread, a slow one holds nobody up:
+    // welcome where it costs next to nothing.
+    enum { LEAST = 1 << 19 };
+    const double most = (m + 12.0) * n * k / LEAST;  // reading B costs about a dozen rows
+    if (cpu->threads > 1 && most >= 2) {
+        double time = cut(&x, most < cpu->threads ? (int)most : cpu->threads);
+        for (int each = 4; each > 1; each /= 2)
+            if (cpu->threads * each <= most && cut(&x, cpu->threads * each) < 1.04 * time) break;
+            else if (each == 2) cut(&x, most < cpu->threads ? (int)most : cpu->threads);
     }
     parallel_for(cpu, product_block, &x, blocks(m, x.block_rows) * blocks(n, x.block_cols));
 }
