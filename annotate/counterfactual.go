@@ -125,15 +125,20 @@ func singleRepairs(ctx context.Context, r *repair, e *executor) ([]repaired, err
 
 // singles lists the repairs of one clause alone that make the query correct.
 func (r *repair) singles(ctx context.Context, e *executor) ([]repaired, error) {
+	divergent := r.divergent()
+	texts := make([]string, len(divergent))
+	for i, k := range divergent {
+		texts[i] = r.only(k)
+	}
+	e.foresee(ctx, texts)
 	var working []repaired
-	for _, k := range r.divergent() {
-		text := r.only(k)
-		ok, err := e.correct(ctx, text)
+	for i, k := range divergent {
+		ok, err := e.correct(ctx, texts[i])
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			working = append(working, repaired{r, k, text})
+			working = append(working, repaired{r, k, texts[i]})
 		}
 	}
 	return working, nil
@@ -165,6 +170,11 @@ func restatedSingles(ctx context.Context, wrong, gold *statement, e *executor) (
 
 // thatHold are the restatements that give gold's result; others are none.
 func thatHold(ctx context.Context, restatements []*statement, e *executor) ([]*statement, error) {
+	texts := make([]string, len(restatements))
+	for i, g := range restatements {
+		texts[i] = g.text
+	}
+	e.foresee(ctx, texts)
 	var hold []*statement
 	for _, g := range restatements {
 		ok, err := e.correct(ctx, g.text)

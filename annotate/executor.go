@@ -12,29 +12,50 @@ import (
 type executor struct {
 	database *sqlexec.Database
 	cache    *sqlexec.Cache
+	domains  *domains
 	rule     sqlexec.Rule
-	gold     string
-	// expected is gold's result.
-	expected *sqlexec.Result
+	gold     executed
 	// runs counts the queries asked for, cached or not.
 	runs int
 }
 
-// result runs a query as it stands.
-func (e *executor) result(ctx context.Context, text string) (*sqlexec.Result, error) {
-	e.runs++
-	return e.cache.Query(ctx, e.database, text)
+// executed is a query with its result.
+type executed struct {
+	text string
+	// ran is what the rule runs in the place of text.
+	ran    string
+	result sqlexec.Record
 }
 
-// judged runs a query as the rule wants it run.
-func (e *executor) judged(ctx context.Context, text string) (*sqlexec.Result, error) {
-	return e.result(ctx, e.rule.Rewrite(text))
+// result runs a query as it stands.
+func (e *executor) result(ctx context.Context, text string) (sqlexec.Record, error) {
+	e.runs++
+	return e.cache.Record(ctx, e.database, text)
+}
+
+// execute runs a query as the rule wants it run.
+func (e *executor) execute(ctx context.Context, text string) (q executed, err error) {
+	q = executed{text: text, ran: e.rule.Rewrite(text)}
+	q.result, err = e.result(ctx, q.ran)
+	return q, err
+}
+
+// foresee runs queries that will be executed, in one round trip to a worker.
+func (e *executor) foresee(ctx context.Context, texts []string) {
+	if len(texts) < 2 {
+		return
+	}
+	ran := make([]string, len(texts))
+	for i, text := range texts {
+		ran[i] = e.rule.Rewrite(text)
+	}
+	e.cache.Prefetch(ctx, e.database, ran)
 }
 
 // correct reports that a query's result is gold's under the rule. A query that
 // fails is wrong; the error is never the query's fault.
 func (e *executor) correct(ctx context.Context, text string) (bool, error) {
-	result, err := e.judged(ctx, text)
+	q, err := e.execute(ctx, text)
 	if err != nil {
 		_, failed := failure(err)
 		if failed {
@@ -42,7 +63,7 @@ func (e *executor) correct(ctx context.Context, text string) (bool, error) {
 		}
 		return false, err
 	}
-	return e.rule.Same(e.expected, result, e.gold), nil
+	return e.rule.SameRecords(e.gold.result, q.result, e.gold.text), nil
 }
 
 // failure tells a failure that a query caused from an error of the run.

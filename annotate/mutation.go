@@ -15,8 +15,6 @@ type mutation struct {
 	operator string
 	old, new *sql.Node
 	adds     bool
-	// isForeign marks what is only tried when the rest has given too little.
-	isForeign bool
 }
 
 // operator proposes mutations of one node of a query.
@@ -109,37 +107,6 @@ var operators = map[sql.Kind][]operator{
 		{"setop.operand", changeOperand},
 		{"setop.clause", dropClause},
 	},
-}
-
-// mutations enumerates the applicable mutations of q in pre-order of the nodes.
-func (q *query) mutations() []mutation {
-	var all []mutation
-	sql.Walk(q.tree, func(n *sql.Node) bool {
-		holder := n.Clause()
-		if n.IsBlock() {
-			holder = n
-		}
-		for _, op := range operators[holder.Kind] {
-			op.propose(q, n, func(old, new *sql.Node) {
-				all = append(all, mutation{operator: op.name, old: old, new: new})
-			})
-		}
-		for _, op := range foreign[holder.Kind] {
-			op.propose(q, n, func(old, new *sql.Node) {
-				all = append(all, mutation{operator: op.name, old: old, new: new, isForeign: true})
-			})
-		}
-		if n.Parent != nil && n.Parent.Kind == sql.SetOp {
-			return true // the set operation ends with the block: nothing can follow it there
-		}
-		for _, op := range additions[holder.Kind] {
-			op.propose(q, n, func(old, new *sql.Node) {
-				all = append(all, mutation{operator: op.name, old: old, new: new, adds: true})
-			})
-		}
-		return true
-	})
-	return all
 }
 
 // clause is the clause that changes, nil where something is added.

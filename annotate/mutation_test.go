@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"caper/sql"
-	"caper/sqlexec"
 )
 
 // pets is the schema of the hand cases.
@@ -31,10 +30,20 @@ func petQuery(t *testing.T, text string) *query {
 	}
 	return &query{
 		statement: s, scopes: sql.Resolve(s.tree, pets), style: styleOf(text),
-		run: func(string) (*sqlexec.Result, error) {
-			return &sqlexec.Result{Rows: [][]sqlexec.Value{{"Ann"}, {"Bob"}}}, nil
-		},
+		values: func(*sql.SchemaTable, string) []string { return []string{"Ann", "Bob"} },
 	}
+}
+
+// mutations lists all mutations of a query.
+func (q *query) mutations() []mutation {
+	var all []mutation
+	own, foreigners := q.strata()
+	for _, s := range slices.Concat(own, foreigners) {
+		for _, w := range s.operators {
+			all = append(all, w.list(q)...)
+		}
+	}
+	return all
 }
 
 // TestOperators gives for each operator of the table in caper.md 1.4.3 the

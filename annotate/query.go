@@ -2,14 +2,9 @@ package annotate
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"caper/sql"
-	"caper/sqlexec"
 )
 
 // query is a statement that runs on a database, with what its names mean there.
@@ -17,16 +12,9 @@ type query struct {
 	*statement
 	scopes *sql.Scopes
 	style  style
-	// run executes a query on the database, through the cache.
-	run func(query string) (*sqlexec.Result, error)
+	// values samples the values of a table's column.
+	values func(table *sql.SchemaTable, column string) []string
 }
-
-// Bounds of the look-up of a column's values.
-const (
-	domainRows   = 2000 // rows read
-	domainValues = 12   // distinct values kept
-	domainLength = 60   // bytes of a value that can stand in a query
-)
 
 // bind resolves the names of a statement.
 func bind(ctx context.Context, s *statement, e *executor) *query {
@@ -34,7 +22,7 @@ func bind(ctx context.Context, s *statement, e *executor) *query {
 		statement: s,
 		scopes:    sql.Resolve(s.tree, s.schema),
 		style:     styleOf(s.text),
-		run:       func(text string) (*sqlexec.Result, error) { return e.result(ctx, text) },
+		values:    func(table *sql.SchemaTable, column string) []string { return e.values(ctx, table, column) },
 	}
 }
 
@@ -112,30 +100,3 @@ func (q *query) domain(column *sql.Node) []string {
 	}
 	return q.values(table, table.Columns[q.scopes.Binding(column).Column].Name)
 }
-
-// values samples the distinct values of a table's column, in the order of its
-// rows. The look-up reads a bounded number of rows and runs once per column.
-func (q *query) values(table *sql.SchemaTable, column string) []string {
-	result, err := q.run(fmt.Sprintf(
-		"SELECT DISTINCT v FROM (SELECT %s AS v FROM %s LIMIT %d) WHERE v IS NOT NULL AND length(v) BETWEEN 1 AND %d LIMIT %d",
-		quoteName(column), quoteName(table.Name), domainRows, domainLength, domainValues))
-	if err != nil {
-		return nil
-	}
-	var values []string
-	for _, row := range result.Rows {
-		switch v := row[0].(type) {
-		case string:
-			if utf8.ValidString(v) {
-				values = append(values, v)
-			}
-		case int64:
-			values = append(values, strconv.FormatInt(v, 10))
-		case float64:
-			values = append(values, strconv.FormatFloat(v, 'f', -1, 64))
-		}
-	}
-	return values
-}
-
-func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

@@ -54,8 +54,9 @@ func (out *outcome) reject(r Reason) {
 // annotator holds what all rollouts share.
 type annotator struct {
 	Options
-	bench *data.Benchmark
-	cache *sqlexec.Cache
+	bench   *data.Benchmark
+	cache   *sqlexec.Cache
+	domains domains
 }
 
 // rollout annotates one rollout: mutants where it is correct, a repair where it
@@ -97,8 +98,8 @@ func (a *annotator) against(ctx context.Context, dbID, gold string) (e *executor
 	if schema, err = a.bench.Schema(dbID); err != nil {
 		return nil, nil, "", err
 	}
-	e = &executor{database: database, cache: a.cache, rule: a.bench.Rule(), gold: gold}
-	if e.expected, err = e.judged(ctx, gold); err != nil {
+	e = &executor{database: database, cache: a.cache, domains: &a.domains, rule: a.bench.Rule()}
+	if e.gold, err = e.execute(ctx, gold); err != nil {
 		cause, failed := failure(err)
 		switch {
 		case !failed:

@@ -8,10 +8,9 @@ import (
 )
 
 // Cache keeps results by the content they depend on: the database file, its
-// limits and the query text. It is bounded in bytes and drops what was used least
+// limits and the query. It is bounded in bytes and drops what was used least
 // recently. It is safe for concurrent use, and runs a query once however many ask
-// for it at the same time. Results lie in it as records (cache_record.go): a
-// million cells as values would be a million objects for the garbage collector.
+// for it at the same time.
 type Cache struct {
 	// Disk, if there is one, is asked for what is not here. It is set before the
 	// first query.
@@ -42,7 +41,7 @@ type cacheEntry struct {
 	done  chan struct{} // closed when record and err are set
 	bytes int
 
-	record []byte // of the result, or nil
+	record Record
 	err    error
 }
 
@@ -52,19 +51,26 @@ func NewCache(maxBytes int) *Cache {
 }
 
 // Query is db.Query through the cache. Failures of the query are kept too; the
-// end of ctx and faults of the file are not. Results share their bytes: callers
-// must not change them.
+// end of ctx and faults of the file are not. Texts of one spelling (spelling.go) share
+// a result, so the names of its columns may be those of another text; results share
+// their bytes: callers must not change them.
 func (c *Cache) Query(ctx context.Context, db *Database, query string) (*Result, error) {
-	key := cacheKey{db.identity, query}
+	r, err := c.Record(ctx, db, query)
+	if err != nil {
+		return nil, err
+	}
+	return r.Result(), nil
+}
+
+// Record is Query's result, packed.
+func (c *Cache) Record(ctx context.Context, db *Database, query string) (Record, error) {
+	key := cacheKey{db.identity, spelling(query)}
 	for {
 		e, mine := c.entry(key)
 		if mine {
-			r, err := c.run(ctx, db, query)
-			if e.err = err; err == nil {
-				e.record = packedResult(r)
-			}
+			e.record, e.err = c.run(ctx, db, query)
 			c.finish(e)
-			return r, err
+			return e.record, e.err
 		}
 		select {
 		case <-e.done:
@@ -72,22 +78,49 @@ func (c *Cache) Query(ctx context.Context, db *Database, query string) (*Result,
 			return nil, ctx.Err()
 		}
 		// The one who ran it may have been cancelled; then it is our turn.
-		if e.err == nil {
-			return unpacked(e.record)
-		}
-		if isFailure(e.err) {
-			return nil, e.err
+		if e.err == nil || isFailure(e.err) {
+			return e.record, e.err
 		}
 	}
 }
 
 // run runs a query, or finds its outcome on disk.
-func (c *Cache) run(ctx context.Context, db *Database, query string) (*Result, error) {
-	run := func() (*Result, error) { return db.Query(ctx, query) }
+func (c *Cache) run(ctx context.Context, db *Database, query string) (Record, error) {
+	run := func() (Record, error) { return db.record(ctx, query) }
 	if c.Disk == nil {
 		return run()
 	}
 	return c.Disk.query(db, query, run)
+}
+
+// errNotRun is the end of an entry that a batch did not get to.
+var errNotRun = errors.New("the query was not run")
+
+// Prefetch runs those of several queries that are not here yet in one round trip, as
+// far as that goes without trouble: a Query of each may follow, and finds them. With
+// a disk cache it leaves them to Query.
+func (c *Cache) Prefetch(ctx context.Context, db *Database, queries []string) {
+	if c.Disk != nil {
+		return
+	}
+	var entries []*cacheEntry
+	var texts []string
+	for _, q := range queries {
+		if e, mine := c.absent(cacheKey{db.identity, spelling(q)}); mine {
+			entries, texts = append(entries, e), append(texts, q)
+		}
+	}
+	if len(texts) == 0 {
+		return
+	}
+	outcomes := db.batch(ctx, texts)
+	for i, e := range entries {
+		e.err = errNotRun
+		if outcomes != nil {
+			e.record, e.err = db.outcome(&outcomes[i])
+		}
+		c.finish(e)
+	}
 }
 
 // Stats returns what the cache did so far.
@@ -110,10 +143,24 @@ func (c *Cache) entry(key cacheKey) (e *cacheEntry, mine bool) {
 		}
 		return e, false
 	}
+	return c.make(key), true
+}
+
+// absent makes the key's entry, if there is none.
+func (c *Cache) absent(key cacheKey) (e *cacheEntry, made bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.entries[key]; ok {
+		return nil, false
+	}
+	return c.make(key), true
+}
+
+func (c *Cache) make(key cacheKey) *cacheEntry {
 	c.stats.Misses++
-	e = &cacheEntry{key: key, done: make(chan struct{})}
+	e := &cacheEntry{key: key, done: make(chan struct{})}
 	c.entries[key] = e
-	return e, true
+	return e
 }
 
 // finish publishes an entry, keeps it if it is worth keeping, and makes room.

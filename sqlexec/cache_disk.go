@@ -170,7 +170,7 @@ func (c *DiskCache) index(f *os.File) error {
 }
 
 // query is run, unless its outcome is there already.
-func (c *DiskCache) query(d *Database, query string, run func() (*Result, error)) (*Result, error) {
+func (c *DiskCache) query(d *Database, query string, run func() (Record, error)) (Record, error) {
 	key, ok := c.key(d, query)
 	if !ok {
 		return run()

@@ -1,21 +1,14 @@
 package sqlexec
 
-// #include "wire.h"
-// #include "sqlite_api.h"
-import "C"
-
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"regexp"
 	"sync"
-	"time"
 
 	"github.com/mattn/go-sqlite3"
 )
@@ -85,100 +78,28 @@ var volatile = regexp.MustCompile(`(?i)\b(?:now|localtime|utc|current_date|curre
 // lasting says whether a failure is the same on every machine at every time.
 func lasting(f Failure) bool { return f == Syntax || f == NoSuchName || f == NotSelect }
 
-// Kinds of records.
-const (
-	recordResult  = 'r'
-	recordFailure = 'f'
-)
+// kindFailure is the first byte of what stands for a result that there is none of.
+const kindFailure = 'f'
 
-// packed is the outcome of a query as a record; none where it should not last.
-func packed(r *Result, err error) []byte {
+// packed is the outcome of a query as bytes; none where it should not last.
+func packed(r Record, err error) []byte {
 	var failed *Error
 	switch {
 	case err == nil:
-		return packedResult(r)
+		return r
 	case errors.As(err, &failed) && lasting(failed.Failure):
-		record := append([]byte{recordFailure, byte(len(failed.Failure))}, failed.Failure...)
+		record := append([]byte{kindFailure, byte(len(failed.Failure))}, failed.Failure...)
 		return append(record, failed.Message...)
 	}
 	return nil
 }
 
-// packedResult is a few numbers, then the cells as a worker sends them.
-func packedResult(r *Result) []byte {
-	record := append(make([]byte, 0, packedSize(r)), recordResult, 0)
-	if r.Truncated {
-		record[1] = 1
-	}
-	record = binary.LittleEndian.AppendUint32(record, uint32(len(r.Columns)))
-	record = binary.LittleEndian.AppendUint64(record, uint64(len(r.Rows)))
-	record = binary.LittleEndian.AppendUint64(record, uint64(r.Elapsed))
-	for _, name := range r.Columns {
-		record = appendCell(record, name)
-	}
-	for _, row := range r.Rows {
-		for _, v := range row {
-			record = appendCell(record, v)
-		}
-	}
-	return record
-}
-
-const resultHeader = 2 + 4 + 8 + 8
-
-// packedSize is the length of packedResult.
-func packedSize(r *Result) int {
-	const number, length = 1 + 8, 1 + 4
-	n := resultHeader
-	for _, name := range r.Columns {
-		n += length + len(name)
-	}
-	for _, row := range r.Rows {
-		for _, v := range row {
-			switch v := v.(type) {
-			case int64, float64:
-				n += number
-			case string:
-				n += length + len(v)
-			case []byte:
-				n += length + len(v)
-			default:
-				n++
-			}
-		}
-	}
-	return n
-}
-
-func appendCell(record []byte, v Value) []byte {
-	switch v := v.(type) {
-	case int64:
-		return binary.LittleEndian.AppendUint64(append(record, C.SQLITE_INTEGER), uint64(v))
-	case float64:
-		return binary.LittleEndian.AppendUint64(append(record, C.SQLITE_FLOAT), math.Float64bits(v))
-	case string:
-		record = binary.LittleEndian.AppendUint32(append(record, C.SQLITE_TEXT), uint32(len(v)))
-		return append(record, v...)
-	case []byte:
-		record = binary.LittleEndian.AppendUint32(append(record, C.SQLITE_BLOB), uint32(len(v)))
-		return append(record, v...)
-	}
-	return append(record, C.SQLITE_NULL)
-}
-
-// unpacked is the outcome that a record holds. The record has passed its checksum.
-func unpacked(record []byte) (*Result, error) {
-	if record[0] == recordFailure {
+// unpacked is the outcome that bytes hold. They have passed their checksum.
+func unpacked(record []byte) (Record, error) {
+	if record[recordKind] == kindFailure {
 		text := record[2:]
 		n := record[1]
 		return nil, &Error{Failure(text[:n]), string(text[n:])}
 	}
-	var o outcome
-	o.reply.truncated = C.int32_t(record[1])
-	o.reply.columns = C.int32_t(binary.LittleEndian.Uint32(record[2:]))
-	o.reply.rows = C.int64_t(binary.LittleEndian.Uint64(record[6:]))
-	o.cells = record[resultHeader:]
-	r := o.result()
-	r.Elapsed = time.Duration(binary.LittleEndian.Uint64(record[14:]))
-	return r, nil
+	return record, nil
 }

@@ -101,7 +101,7 @@ func open(path string, l Limits) (*Database, error) {
 	workers().use(1)
 	// The first read of the schema finds a file that is damaged or cut short. The
 	// limits of queries may be too narrow for it.
-	if _, err := d.query(context.Background(), "SELECT count(*) FROM sqlite_schema", DefaultLimits(), true); err != nil {
+	if _, err := d.query(context.Background(), "SELECT count(*) FROM sqlite_schema", DefaultLimits()); err != nil {
 		d.Close()
 		return nil, err
 	}
@@ -160,15 +160,69 @@ func (d *Database) Close() error {
 // query itself caused is an *Error; the end of ctx is ctx's error; a fault of the
 // file, or that no worker process can be started, is a *FileError.
 func (d *Database) Query(ctx context.Context, query string) (*Result, error) {
-	r, err := d.query(ctx, query, d.limits, false)
-	var failed *Error
-	if err != nil && !errors.As(err, &failed) && ctx.Err() == nil {
+	r, err := d.record(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return r.Result(), nil
+}
+
+// record is Query's result, packed.
+func (d *Database) record(ctx context.Context, query string) (Record, error) {
+	r, err := d.run(ctx, query, d.limits, false)
+	if err != nil && !isFailure(err) && ctx.Err() == nil {
 		return nil, &FileError{d.path, err}
 	}
 	return r, err
 }
 
-func (d *Database) query(ctx context.Context, query string, l Limits, trusted bool) (*Result, error) {
+// outcome is what a query of a batch came to.
+func (d *Database) outcome(o *outcome) (Record, error) {
+	if o.done() {
+		return o.record, nil
+	}
+	err := o.failure(d.limits)
+	if !isFailure(err) {
+		err = &FileError{d.path, err}
+	}
+	return nil, err
+}
+
+// maxBatchBytes bounds the texts of a batch: they fit into a pipe.
+const maxBatchBytes = 32 << 10
+
+// batch runs queries in one round trip to a worker; several short queries spend more
+// time on the way than running. It promises nothing: where something goes wrong with
+// one, or they are long, it returns nothing, and each has to be run alone.
+func (d *Database) batch(ctx context.Context, queries []string) []outcome {
+	jobs, size := make([]job, len(queries)), 0
+	for i, q := range queries {
+		if checkText(q) != nil {
+			return nil
+		}
+		jobs[i] = job{d.number, d.uri, q, d.limits, false}
+		size += len(d.uri) + len(q)
+	}
+	if d.closed.Load() || size > maxBatchBytes {
+		return nil
+	}
+	out, _, err := workers().try(ctx, jobs)
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// query is a query of our own.
+func (d *Database) query(ctx context.Context, query string, l Limits) (*Result, error) {
+	r, err := d.run(ctx, query, l, true)
+	if err != nil {
+		return nil, err
+	}
+	return r.Result(), nil
+}
+
+func (d *Database) run(ctx context.Context, query string, l Limits, trusted bool) (Record, error) {
 	if d.closed.Load() {
 		return nil, errors.New("it is closed")
 	}
@@ -182,5 +236,5 @@ func (d *Database) query(ctx context.Context, query string, l Limits, trusted bo
 	if !out.done() {
 		return nil, out.failure(l)
 	}
-	return out.result(), nil
+	return out.record, nil
 }

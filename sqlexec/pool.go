@@ -31,30 +31,39 @@ const attempts = 3
 // run runs a query on some worker. The error is an *Error, ctx's, or says why
 // there is no worker.
 func (p *pool) run(ctx context.Context, j job) (*outcome, error) {
-	select {
-	case p.turns <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	defer func() { <-p.turns }()
-
 	var end *os.ProcessState
 	for range attempts {
-		w, err := p.take()
-		if err != nil {
-			return nil, err
-		}
-		out, err := w.run(ctx, j)
+		out, died, err := p.try(ctx, []job{j})
 		if err == nil {
-			p.put(w)
-			return out, nil
+			return &out[0], nil
 		}
-		end = w.stop()
 		if err != errLost {
 			return nil, err
 		}
+		end = died
 	}
 	return nil, crashed(end)
+}
+
+// try runs queries on some worker, one behind the other. Where that ends the worker,
+// all of them are lost, and it tells how the worker ended.
+func (p *pool) try(ctx context.Context, jobs []job) (out []outcome, died *os.ProcessState, err error) {
+	select {
+	case p.turns <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	defer func() { <-p.turns }()
+
+	w, err := p.take()
+	if err != nil {
+		return nil, nil, err
+	}
+	if out, err = w.run(ctx, jobs); err != nil {
+		return nil, w.stop(), err
+	}
+	p.put(w)
+	return out, nil, nil
 }
 
 // crashed is the failure of a query that ended every worker it ran on.

@@ -90,6 +90,17 @@ func (q Quirks) Same(gold, pred *Result, goldSQL string) bool {
 	return q.sameRows(g, p, ordered) && (!q.Has(RowSortCheck) || passesSortCheck(g, p, ordered))
 }
 
+// SameRecords is Same of the results that two records hold. Mostly their bytes tell.
+func (q Quirks) SameRecords(gold, pred Record, goldSQL string) bool {
+	switch {
+	case gold.isEqual(pred):
+		return !q.Has(BadBytesFail) || gold.Result().Decodable()
+	case !q.Has(SetOfRows) && gold.rows() != pred.rows():
+		return false
+	}
+	return q.Same(gold.Result(), pred.Result(), goldSQL)
+}
+
 func (q Quirks) sameRows(gold, pred [][]Value, ordered bool) bool {
 	switch {
 	case q.Has(ColumnPermutation) && q.Has(ExactFloats):

@@ -52,6 +52,11 @@ func (r Rule) Same(gold, pred *Result, goldSQL string) bool {
 	return r.Quirks().Same(gold, pred, goldSQL)
 }
 
+// SameRecords is Same of the results that two records hold.
+func (r Rule) SameRecords(gold, pred Record, goldSQL string) bool {
+	return r.Quirks().SameRecords(gold, pred, goldSQL)
+}
+
 // ordersItsRows reports whether the outermost statement has an ORDER BY.
 func ordersItsRows(query string) bool {
 	for _, c := range sql.Clauses(query) {

@@ -30,11 +30,11 @@ const foreignKeysQuery = `
 // foreign key to a table or column that does not exist is left out. As in Open, the
 // limits are the default ones.
 func (d *Database) Schema() (*sql.Schema, error) {
-	columns, err := d.query(context.Background(), columnsQuery, DefaultLimits(), true)
+	columns, err := d.query(context.Background(), columnsQuery, DefaultLimits())
 	if err != nil {
 		return nil, &FileError{d.path, fmt.Errorf("its schema: %w", err)}
 	}
-	keys, err := d.query(context.Background(), foreignKeysQuery, DefaultLimits(), true)
+	keys, err := d.query(context.Background(), foreignKeysQuery, DefaultLimits())
 	if err != nil {
 		return nil, &FileError{d.path, fmt.Errorf("its foreign keys: %w", err)}
 	}

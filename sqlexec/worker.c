@@ -54,25 +54,51 @@ static void return_memory(void) {
   if (sqlite3_memory_highwater(1) - sqlite3_memory_used() > 32 << 20) malloc_trim(0);
 }
 
+// Requests that were read. The first one is being answered.
 static _Alignas(request) char incoming[MAX_REQUEST_BYTES];
+static size_t incoming_bytes;
 
-// next_request waits for a whole request. There is none when the parent is gone.
-static request *next_request(void) {
+static size_t size_of(const request *q) { return sizeof *q + q->uri_bytes + 1 + q->sql_bytes + 1; }
+
+// whole_request says whether all of a request was read.
+static int whole_request(const char *at, size_t bytes) {
+  request q;
+  if (bytes < sizeof q) return 0;
+  memcpy(&q, at, sizeof q);
+  return bytes >= size_of(&q);
+}
+
+// next_request passes over the request that was answered, if any, and waits for a
+// whole one. There is none when the parent is gone.
+static request *next_request(const request *answered) {
   request *q = (request *)incoming;
-  size_t got = 0, want = sizeof *q;
-  while (got < want) {
-    ssize_t n = read(STDIN_FILENO, incoming + got, sizeof incoming - got);
+  if (answered) {
+    size_t done = size_of(answered);
+    memmove(incoming, incoming + done, incoming_bytes -= done);
+  }
+  while (!whole_request(incoming, incoming_bytes)) {
+    if (incoming_bytes == sizeof incoming) return NULL;
+    ssize_t n = read(STDIN_FILENO, incoming + incoming_bytes, sizeof incoming - incoming_bytes);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return NULL;
-    got += n;
-    if (got >= sizeof *q) want = sizeof *q + q->uri_bytes + 1 + q->sql_bytes + 1;
-    if (want > sizeof incoming) return NULL;
+    incoming_bytes += n;
   }
   return q;
 }
 
-// answer sends a reply; 0 when the parent is gone.
-static int answer(const outcome *out, int64_t elapsed_ns) {
+// another_waits says whether the request behind q was read, too.
+static int another_waits(const request *q) {
+  size_t done = size_of(q);
+  return whole_request(incoming + done, incoming_bytes - done);
+}
+
+// Replies that wait for those to the requests behind them: they leave together.
+static char outgoing[32 << 10];
+static size_t outgoing_bytes;
+
+// answer sends a reply, or keeps it if it is short and another will follow; 0 when
+// the parent is gone.
+static int answer(const outcome *out, int64_t elapsed_ns, int another) {
   reply head = {
       .end = out->end,
       .code = out->code,
@@ -83,14 +109,24 @@ static int answer(const outcome *out, int64_t elapsed_ns) {
       .message_bytes = out->message ? strlen(out->message) : 0,
       .cells_bytes = out->end == OUTCOME_DONE ? out->size : 0,
   };
-  struct iovec parts[] = {
-      {&head, sizeof head}, {out->message, head.message_bytes}, {out->cells, head.cells_bytes}};
-  for (int i = 0; i < 3;) {
-    ssize_t n = writev(STDOUT_FILENO, parts + i, 3 - i);
+  struct iovec parts[] = {{outgoing, outgoing_bytes},
+                          {&head, sizeof head},
+                          {out->message, head.message_bytes},
+                          {out->cells, head.cells_bytes}};
+  if (another && sizeof head + head.message_bytes + head.cells_bytes <= sizeof outgoing - outgoing_bytes) {
+    for (int i = 1; i < 4; i++) {
+      if (parts[i].iov_len) memcpy(outgoing + outgoing_bytes, parts[i].iov_base, parts[i].iov_len);
+      outgoing_bytes += parts[i].iov_len;
+    }
+    return 1;
+  }
+  outgoing_bytes = 0;
+  for (int i = 0; i < 4;) {
+    ssize_t n = writev(STDOUT_FILENO, parts + i, 4 - i);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return 0;
-    for (; i < 3 && (size_t)n >= parts[i].iov_len; i++) n -= parts[i].iov_len;
-    if (i < 3) {
+    for (; i < 4 && (size_t)n >= parts[i].iov_len; i++) n -= parts[i].iov_len;
+    if (i < 4) {
       parts[i].iov_base = (char *)parts[i].iov_base + n;
       parts[i].iov_len -= n;
     }
@@ -128,7 +164,7 @@ __attribute__((constructor)) static void serve(void) {
   if (!getenv("CAPER_SQL_WORKER")) return;
   prctl(PR_SET_NAME, "caper-sql-worker");
   confine();
-  for (request *q; (q = next_request());) {
+  for (request *q = NULL; (q = next_request(q));) {
     const char *uri = incoming + sizeof *q, *sql = uri + q->uri_bytes + 1;
     outcome out = {0};
     limit_memory(q->limits.bytes);
@@ -140,7 +176,7 @@ __attribute__((constructor)) static void serve(void) {
       out.end = OUTCOME_ENGINE_ERROR;
       out.code = SQLITE_CANTOPEN;
     }
-    if (!answer(&out, now_ns() - start)) break;
+    if (!answer(&out, now_ns() - start, another_waits(q))) break;
     outcome_free(&out);
     return_memory();
   }

@@ -4,7 +4,7 @@ package sqlexec
 import "C"
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +24,8 @@ type worker struct {
 	process  *exec.Cmd
 	requests *os.File
 	replies  *os.File
-	buf      []byte // holds a request, then the beginning of its reply
+	reader   *bufio.Reader // of replies
+	buf      []byte        // holds requests
 }
 
 // job is one query for a worker.
@@ -39,7 +40,7 @@ type job struct {
 type outcome struct {
 	reply   C.reply
 	message string
-	cells   []byte
+	record  Record // where it ran to its end
 }
 
 // errLost says that the process ended before it replied.
@@ -61,7 +62,7 @@ func startWorker() (*worker, error) {
 		return nil, err
 	}
 	defer stdout.Close()
-	w := &worker{requests: requests, replies: replies, buf: make([]byte, C.MAX_REQUEST_BYTES)}
+	w := &worker{requests: requests, replies: replies, reader: bufio.NewReaderSize(replies, replyBuffer)}
 	w.process = &exec.Cmd{
 		Path:   "/proc/self/exe", // also when the file was replaced meanwhile
 		Args:   []string{"caper-sql-worker"},
@@ -105,9 +106,10 @@ func (w *worker) closePipes() {
 	w.replies.Close()
 }
 
-// run asks for one query. The error is an *Error of a query that was killed at its
-// deadline, ctx's, or errLost.
-func (w *worker) run(ctx context.Context, j job) (out *outcome, err error) {
+// run asks for queries and waits for all of them, for the time that one of them may
+// take. The error is an *Error of a query that was killed at its deadline, ctx's, or
+// errLost.
+func (w *worker) run(ctx context.Context, jobs []job) (out []outcome, err error) {
 	if ctx.Done() != nil {
 		forget := context.AfterFunc(ctx, w.kill)
 		defer func() {
@@ -116,10 +118,11 @@ func (w *worker) run(ctx context.Context, j job) (out *outcome, err error) {
 			}
 		}()
 	}
-	watchdog := time.AfterFunc(j.limits.Timeout+grace, w.kill)
-	out, err = w.exchange(j)
+	limits := jobs[0].limits
+	watchdog := time.AfterFunc(limits.Timeout+grace, w.kill)
+	out, err = w.exchange(jobs)
 	if inTime := watchdog.Stop(); !inTime {
-		return nil, timeout(j.limits)
+		return nil, timeout(limits)
 	}
 	if err != nil {
 		return nil, errLost
@@ -127,34 +130,51 @@ func (w *worker) run(ctx context.Context, j job) (out *outcome, err error) {
 	return out, nil
 }
 
-func (w *worker) exchange(j job) (*outcome, error) {
-	if _, err := w.requests.Write(w.request(j)); err != nil {
+// replyBuffer is room for the replies to several short queries, which so take one
+// look into the pipe.
+const replyBuffer = 32 << 10
+
+// exchange writes all requests ahead of the first reply. Of several the pipe has to
+// hold what the worker does not yet read (maxBatchBytes).
+func (w *worker) exchange(jobs []job) ([]outcome, error) {
+	w.buf = w.buf[:0]
+	for _, j := range jobs {
+		w.buf = appendRequest(w.buf, j)
+	}
+	if _, err := w.requests.Write(w.buf); err != nil {
 		return nil, err
 	}
-	out := &outcome{}
-	head := unsafe.Slice((*byte)(unsafe.Pointer(&out.reply)), unsafe.Sizeof(out.reply))
-	got, err := io.ReadAtLeast(w.replies, w.buf, len(head))
-	if err != nil {
-		return nil, err
-	}
-	copy(head, w.buf)
-	rest := w.buf[len(head):got]
-	// A short reply came whole. The buffer is used again, so its bytes move.
-	if want := int(out.reply.message_bytes + out.reply.cells_bytes); len(rest) == want {
-		rest = bytes.Clone(rest)
-	} else {
-		whole := make([]byte, want)
-		if _, err := io.ReadFull(w.replies, whole[copy(whole, rest):]); err != nil {
+	out := make([]outcome, len(jobs))
+	for i := range out {
+		if err := w.read(&out[i]); err != nil {
 			return nil, err
 		}
-		rest = whole
 	}
-	out.message, out.cells = string(rest[:out.reply.message_bytes]), rest[out.reply.message_bytes:]
 	return out, nil
 }
 
-// request packs a job. It is valid until the worker's buffer is used again.
-func (w *worker) request(j job) []byte {
+// read reads one reply.
+func (w *worker) read(out *outcome) error {
+	head := &out.reply
+	if _, err := io.ReadFull(w.reader, unsafe.Slice((*byte)(unsafe.Pointer(head)), unsafe.Sizeof(*head))); err != nil {
+		return err
+	}
+	message := make([]byte, head.message_bytes)
+	if _, err := io.ReadFull(w.reader, message); err != nil {
+		return err
+	}
+	out.message = string(message)
+	if !out.done() {
+		return nil
+	}
+	out.record = make(Record, recordHeader+head.cells_bytes)
+	out.record.writeHeader(*head)
+	_, err := io.ReadFull(w.reader, out.record[recordHeader:])
+	return err
+}
+
+// appendRequest packs a job.
+func appendRequest(buf []byte, j job) []byte {
 	head := C.request{
 		database: C.int64_t(j.database),
 		limits: C.bounds{
@@ -168,7 +188,7 @@ func (w *worker) request(j job) []byte {
 	if j.trusted {
 		head.trusted = 1
 	}
-	text := append(w.buf[:0], unsafe.Slice((*byte)(unsafe.Pointer(&head)), unsafe.Sizeof(head))...)
-	text = append(append(text, j.uri...), 0)
-	return append(append(text, j.sql...), 0)
+	buf = append(buf, unsafe.Slice((*byte)(unsafe.Pointer(&head)), unsafe.Sizeof(head))...)
+	buf = append(append(buf, j.uri...), 0)
+	return append(append(buf, j.sql...), 0)
 }
