@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -101,9 +102,9 @@ func (p Phase) String() string { return [...]string{"forward", "backward", "upda
 type Launch struct {
 	Operator string
 	Phase    Phase
-	// Reads and Writes are the tensors touched, gradients included. A backward pass
-	// adds to what it writes, so it moves those bytes twice.
-	Reads, Writes Tensors
+	// Reads and Writes are the tensors touched, gradients included: those that are
+	// added to are among both. Saves are the cost's, in the forward pass.
+	Reads, Writes, Saves Tensors
 	// FLOPs are the floating-point operations, Again those of them that repeat others.
 	FLOPs, Again float64
 	Light        bool
@@ -112,12 +113,7 @@ type Launch struct {
 }
 
 // Bytes returns the least that has to move between memory and processor.
-func (l *Launch) Bytes() float64 {
-	if l.Phase == Backward {
-		return l.Reads.Bytes() + 2*l.Writes.Bytes()
-	}
-	return l.Reads.Bytes() + l.Writes.Bytes()
-}
+func (l *Launch) Bytes() float64 { return l.Reads.Bytes() + l.Writes.Bytes() }
 
 // Observer is told of every launch on the devices that it observes, when it is done.
 // It must not keep the tensors beyond the tape's Reset.
@@ -146,7 +142,7 @@ func ObserverOf(dev Device) Observer {
 // observeForward runs op's forward pass and reports it.
 func (t *Tape) observeForward(op Op) {
 	c := op.Cost()
-	l := Launch{Operator: c.Operator, Phase: Forward, Reads: c.Reads.present(), Writes: c.Writes.present(), FLOPs: c.Forward, Light: c.Light}
+	l := Launch{Operator: c.Operator, Phase: Forward, Reads: c.Reads.present(), Writes: c.Writes.present(), Saves: c.Saves.present(), FLOPs: c.Forward, Light: c.Light}
 	l.Start = time.Now()
 	op.Forward(t)
 	l.Duration = time.Since(l.Start)
@@ -159,7 +155,7 @@ func (t *Tape) observeBackward(op Op) {
 	c := op.Cost()
 	l := Launch{Operator: c.Operator, Phase: Backward, FLOPs: c.Backward, Again: c.Again, Light: c.Light}
 	given := t.gradients(c.Writes)
-	l.Reads = append(c.Saves.present(), given...)
+	l.Reads = slices.Concat(c.Saves.present(), given, t.gradients(c.Reads))
 	l.Start = time.Now()
 	op.Backward(t)
 	l.Duration = time.Since(l.Start)

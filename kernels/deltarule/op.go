@@ -28,7 +28,7 @@ func Forward(t *engine.Tape, q, k, v, g, beta *engine.Tensor, tree *engine.Tree,
 	op := engine.NewOp[op](t)
 	op.q, op.k, op.v, op.g, op.beta, op.tree, op.o = q, k, v, g, beta, tree, o
 	op.out = t.New(v.Rows, v.Cols)
-	if t.CPU() && !t.Inference {
+	if !t.Reference() && !t.Inference {
 		op.residuals = t.New(v.Rows, v.Cols)
 	}
 	t.Run(op)
@@ -86,7 +86,8 @@ func (o *op) Cost() engine.Cost {
 	again := heads * (2*state + values)
 	in := engine.Tensors{o.q, o.k, o.v, o.g, o.beta}
 	return engine.Cost{
-		Operator: "deltarule", Reads: in, Writes: engine.Tensors{o.out}, Saves: in,
+		Operator: "deltarule", Reads: in, Writes: engine.Tensors{o.out, o.residuals},
+		Saves:    engine.Tensors{o.q, o.k, o.g, o.beta, o.residuals},
 		Forward:  heads * (3*state + 2*keys + 2*values),
 		Backward: heads*(7*state+5*keys+5*values+engine.ProductFLOPs(2, chunk, chunk)) + again,
 		Again:    again,

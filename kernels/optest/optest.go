@@ -11,7 +11,10 @@
 //   - fresh memory holds NaN, so nothing may read what nobody wrote, nor write or
 //     read beside a view;
 //   - gradients are added to what is there, and not computed for frozen inputs;
-//   - a step allocates nothing once a step like it has run.
+//   - a step allocates nothing once a step like it has run;
+//   - what the operator says of its cost holds: the backward pass reads what it saves
+//     and nothing else of the forward pass, and on a device of shapes the step
+//     launches the same.
 package optest
 
 import (
@@ -84,6 +87,7 @@ func Check(c Case) error {
 		one.unseeded(),
 		one.frozen(got),
 		two.allocations(),
+		c.cost(inputs, got),
 	}
 	if c.RowWise {
 		errs = append(errs, one.rowsAlone(got))

@@ -15,6 +15,9 @@ type square struct {
 }
 
 func (o *square) Forward(t *engine.Tape) {
+	if !t.Reference() && !t.CPU() {
+		return
+	}
 	for r := range o.x.Rows {
 		for c := range o.x.Cols {
 			if o.fault == "element not written" && !t.Reference() && c == 1 {
@@ -42,7 +45,19 @@ func (o *square) Forward(t *engine.Tape) {
 	}
 }
 
-func (o *square) Cost() engine.Cost { return engine.Cost{Operator: "square"} }
+func (o *square) Cost() engine.Cost {
+	in := engine.Tensors{o.x, o.w}
+	c := engine.Cost{Operator: "square", Reads: in, Writes: engine.Tensors{o.y}, Saves: in}
+	switch {
+	case o.fault == "saves too little":
+		c.Saves = in[1:]
+	case o.fault == "saves too much":
+		c.Saves = engine.Tensors{o.x, o.w, o.y}
+	case o.fault == "counts elements" && o.x.Stored():
+		c.Forward = 1
+	}
+	return c
+}
 
 var sink []float64
 
@@ -90,6 +105,9 @@ func TestCheckFindsFaults(t *testing.T) {
 		"gradient off":                 "gradient of x",
 		"overwrites":                   "gradient of x added to 0.5",
 		"frozen input matters":         "x frozen",
+		"saves too little":             "what is not saved gone",
+		"saves too much":               "which the backward pass does not read",
+		"counts elements":              "on a device of shapes",
 	} {
 		err := Check(Case{
 			Name:   fault,
