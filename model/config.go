@@ -23,6 +23,9 @@ type Config struct {
 	// is read (see Layout): the end of a clause and the end of the query. Empty in
 	// a model that is none.
 	ClauseToken, EndToken string
+	// LabelTokens are the tokens, one or two, between whose logits the score of a
+	// reward model with a language-model head lies (see head.go). Empty in all others.
+	LabelTokens []string
 
 	file decoder.Object // the text model's keys as they were read, nil for a new model
 }
@@ -88,10 +91,20 @@ func parseConfig(o decoder.Object) (Config, error) {
 	if c.Reward, err = parseClass(o, modelType); err != nil {
 		return c, err
 	}
-	if err := o.Decode("caper_clause_token", &c.ClauseToken); err != nil {
-		return c, err
+	for key, value := range map[string]any{
+		"caper_clause_token": &c.ClauseToken, "caper_end_token": &c.EndToken, "caper_label_tokens": &c.LabelTokens,
+	} {
+		if err := o.Decode(key, value); err != nil {
+			return c, err
+		}
 	}
-	return c, o.Decode("caper_end_token", &c.EndToken)
+	if err := checkLabels(c.LabelTokens); err != nil {
+		return c, fmt.Errorf("caper_label_tokens: %w", err)
+	}
+	if c.Reward && len(c.LabelTokens) > 0 {
+		return c, fmt.Errorf("caper_label_tokens: %q beside a score head: a model has one of the two", c.LabelTokens)
+	}
+	return c, nil
 }
 
 // unwrap returns the text model's keys: o itself, or its text_config together with
@@ -106,7 +119,7 @@ func unwrap(o decoder.Object) (text decoder.Object, modelType string, err error)
 	if text == nil {
 		return nil, "", fmt.Errorf("text_config: missing")
 	}
-	for _, key := range []string{"architectures", "tie_word_embeddings", "id2label", "num_labels", "quantization_config", "caper_clause_token", "caper_end_token"} {
+	for _, key := range []string{"architectures", "tie_word_embeddings", "id2label", "num_labels", "quantization_config", "caper_clause_token", "caper_end_token", "caper_label_tokens"} {
 		if o.Has(key) {
 			text[key] = o[key]
 		}
@@ -126,7 +139,7 @@ func parseClass(o decoder.Object, modelType string) (reward bool, err error) {
 	for _, k := range classes {
 		if len(names) == 1 && names[0] == k.name && modelType == k.modelType {
 			if k.reward {
-				err = checkLabels(o)
+				err = checkScalar(o)
 			}
 			return k.reward, err
 		}
@@ -134,7 +147,7 @@ func parseClass(o decoder.Object, modelType string) (reward bool, err error) {
 	return false, fmt.Errorf("architectures: %q with model_type %q: not supported", names, modelType)
 }
 
-func checkLabels(o decoder.Object) error {
+func checkScalar(o decoder.Object) error {
 	var labels map[string]any
 	if err := o.Decode("id2label", &labels); err != nil {
 		return err
@@ -170,6 +183,10 @@ func (c *Config) object(dtype string) (decoder.Object, error) {
 	}
 	if c.EndToken != "" {
 		set["caper_end_token"] = c.EndToken
+	}
+	delete(o, "caper_label_tokens") // of a model that was given a score head
+	if len(c.LabelTokens) > 0 {
+		set["caper_label_tokens"] = c.LabelTokens
 	}
 	if c.Reward && !o.Has("id2label") {
 		set["id2label"] = map[string]string{"0": "LABEL_0"}

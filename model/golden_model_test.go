@@ -58,7 +58,7 @@ func TestGoldenSave(t *testing.T) {
 			t.Fatal(err)
 		}
 		saved := t.TempDir()
-		if err := m.SaveAs(saved, dtype); err != nil {
+		if err := m.SaveAs(saved, Format{DType: dtype}); err != nil {
 			t.Fatal(err)
 		}
 		want, got := openWeights(t, filepath.Join(dir, name)), openWeights(t, saved)

@@ -7,19 +7,14 @@
 package model
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"caper/engine"
-	"caper/kernels/scorehead"
 	"caper/model/decoder"
+	"caper/model/lora"
 	"caper/model/qwen3"
 	"caper/model/qwen35"
-	"caper/model/safetensors"
 	"caper/model/tokenizer"
 )
 
@@ -33,6 +28,7 @@ type Backbone interface {
 }
 
 // Model is a decoder with its head on one device. It has either Head or Score.
+// Scores come from Score, or from a few rows of Head (head.go).
 type Model struct {
 	Config   Config
 	Backbone Backbone
@@ -44,9 +40,14 @@ type Model struct {
 	Score *engine.Param
 	// Tokenizer is nil when the folder holds none.
 	Tokenizer *tokenizer.Tokenizer
+	// Adapter is the low-rank adapter on the model's linear maps, nil without.
+	Adapter *lora.Adapter
 
 	dev        engine.Device
-	parameters []*decoder.Parameter // in the order of the layers
+	parameters []*decoder.Parameter // in the order of the layers, without the adapter's
+	linears    []*decoder.Linear
+	labels     []int32       // ids of Config.LabelTokens
+	difference *engine.Param // [1 -1], see ScoresOf
 	// tokenizerConfig is the folder's tokenizer_config.json, kept for Save.
 	tokenizerConfig []byte
 }
@@ -59,51 +60,12 @@ func New(c Config, dev engine.Device, seed uint64) (*Model, error) {
 		return nil, fmt.Errorf("model configuration: %w", err)
 	}
 	p := decoder.Random(dev, seed)
-	m := build(c, dev, p)
+	m := build(c, dev, p, p)
 	return m, p.Finish()
 }
 
-// Option changes how Load loads.
-type Option func(*loading)
-
-type loading struct{ frozen bool }
-
-// Frozen loads weights that are only read: no memory for gradients.
-func Frozen(l *loading) { l.frozen = true }
-
-// Load reads a model folder in Hugging Face layout: config.json, the weights in
-// safetensors, and tokenizer.json where there is one. Weights become the device's
-// element type whatever the file's is.
-func Load(dir string, dev engine.Device, options ...Option) (*Model, error) {
-	var l loading
-	for _, option := range options {
-		option(&l)
-	}
-	config, err := ReadConfig(dir)
-	if err != nil {
-		return nil, err
-	}
-	folder, err := safetensors.OpenFolder(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer folder.Close()
-	p, err := decoder.Read(dev, folder, l.frozen)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", dir, err)
-	}
-	m := build(config, dev, p)
-	if err := p.Finish(); err != nil {
-		return nil, fmt.Errorf("%s: %w", dir, err)
-	}
-	if err := m.loadTokenizer(dir); err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
-// build makes the model's parameters in p.
-func build(c Config, dev engine.Device, p *decoder.Parameters) *Model {
+// build makes the model's parameters in p, but the score head in score.
+func build(c Config, dev engine.Device, p, score *decoder.Parameters) *Model {
 	m := &Model{Config: c, dev: dev}
 	switch text := c.Text.(type) {
 	case qwen35.Config:
@@ -113,9 +75,12 @@ func build(c Config, dev engine.Device, p *decoder.Parameters) *Model {
 		b := qwen3.New(text, p)
 		m.Backbone, m.Embedding = b, b.Embedding
 	}
+	m.linears = p.Linears
 	switch d := c.Text.Shared(); {
 	case c.Reward:
-		m.Score = addScore(p, d)
+		m.parameters = p.All
+		m.addScore(score)
+		return m
 	case d.Tied:
 		m.Head = m.Embedding
 	default:
@@ -125,46 +90,48 @@ func build(c Config, dev engine.Device, p *decoder.Parameters) *Model {
 	return m
 }
 
-func addScore(p *decoder.Parameters, d decoder.Config) *engine.Param {
-	return p.Add("score.weight", decoder.Normal(d.InitRange), 1, d.HiddenSize).Param
-}
-
-// ToReward replaces the language-model head by a scalar score head with random
-// weights: the first step from a language model to a reward model.
-func (m *Model) ToReward(seed uint64) {
-	m.parameters = slices.DeleteFunc(m.parameters, func(p *decoder.Parameter) bool { return p.Name == "lm_head.weight" })
-	p := decoder.Random(m.dev, seed)
-	m.Score = addScore(p, m.Config.Text.Shared())
-	m.Head = nil
-	m.parameters = append(m.parameters, p.All...)
-	m.Config.Reward = true
-}
-
-// Scores returns a reward model's scores [len(rows), 1] at the given rows of tree.
-func (m *Model) Scores(t *engine.Tape, tree *engine.Tree, rows []int32) *engine.Tensor {
-	return scorehead.Forward(t, m.Backbone.Hidden(t, tree), m.Score.Tensor, rows)
+// Weights lists the weights of a model of this configuration as checkpoints have them:
+// names and shapes, without elements.
+func (c Config) Weights() []*decoder.Parameter {
+	p := decoder.Describe()
+	return build(c, nil, p, p).parameters
 }
 
 // Device returns where the model lives.
 func (m *Model) Device() engine.Device { return m.dev }
 
-// Params returns all weights in a fixed order, a tied head once.
+// Params returns all weights in a fixed order, a tied head once, an adapter's last.
 func (m *Model) Params() []*engine.Param {
-	params := make([]*engine.Param, len(m.parameters))
-	for i, p := range m.parameters {
-		params[i] = p.Param
+	var params []*engine.Param
+	for _, p := range m.all() {
+		params = append(params, p.Param)
 	}
 	return params
 }
 
-// Decays reports for each of Params whether weight decay applies to it: to matrices,
-// embedding and head included; not to norms, A_log, dt_bias and convolutions.
+// Trainable returns those of Params that have a gradient: all, those of an adapter and
+// the score head, or none.
+func (m *Model) Trainable() []*engine.Param {
+	return slices.DeleteFunc(m.Params(), func(p *engine.Param) bool { return p.Grad == nil })
+}
+
+// Decays reports for each of Trainable whether weight decay applies to it: to
+// matrices, embedding and head included; not to norms, A_log, dt_bias and convolutions.
 func (m *Model) Decays() []bool {
-	decays := make([]bool, len(m.parameters))
-	for i, p := range m.parameters {
-		decays[i] = p.Decays()
+	var decays []bool
+	for _, p := range m.all() {
+		if p.Grad != nil {
+			decays = append(decays, p.Decays())
+		}
 	}
 	return decays
+}
+
+func (m *Model) all() []*decoder.Parameter {
+	if m.Adapter == nil {
+		return m.parameters
+	}
+	return slices.Concat(m.parameters, m.Adapter.Parameters)
 }
 
 // SetTokenizer gives the model a tokenizer. Its ids must fit the embedding.
@@ -172,25 +139,11 @@ func (m *Model) SetTokenizer(k *tokenizer.Tokenizer) error {
 	if vocab := m.Config.Text.Shared().VocabSize; k.Size() > vocab {
 		return fmt.Errorf("the tokenizer has %d ids, the embedding only %d rows (vocab_size): take the tokenizer that belongs to the weights", k.Size(), vocab)
 	}
-	m.Tokenizer = k
-	return nil
-}
-
-func (m *Model) loadTokenizer(dir string) error {
-	path := filepath.Join(dir, tokenizerName)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	k, err := tokenizer.Load(path)
+	labels, err := labelIDs(m.Config.LabelTokens, k)
 	if err != nil {
 		return err
 	}
-	if err := m.SetTokenizer(k); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	m.tokenizerConfig, err = os.ReadFile(filepath.Join(dir, tokenizerConfigName))
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return err
+	m.Tokenizer = k
+	m.setLabels(labels)
+	return nil
 }

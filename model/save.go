@@ -14,25 +14,32 @@ const (
 	tokenizerConfigName = "tokenizer_config.json"
 )
 
+// Format says how weights are written.
+type Format struct {
+	// DType is F32, BF16 or F16. Of BF16 and F16 the weights are excepted that official
+	// checkpoints keep in F32, unless they were read in less. The zero value stands for
+	// the type that each weight was read in.
+	DType safetensors.DType
+	// MaxShardBytes is the size above which the weights are cut into shards; 0 for never.
+	MaxShardBytes int
+}
+
 // Save writes the model to dir in Hugging Face layout with weights in F32: the files
 // that Load, transformers and other engines read. Each file is written under a
 // temporary name and renamed; config.json comes last, so a folder that has it is whole.
-func (m *Model) Save(dir string) error { return m.SaveAs(dir, safetensors.F32) }
+func (m *Model) Save(dir string) error { return m.SaveAs(dir, Format{DType: safetensors.F32}) }
 
-// SaveAs is Save with weights in dtype, F32 or BF16. In BF16 the weights that
-// official checkpoints keep in F32 stay in it.
-func (m *Model) SaveAs(dir string, dtype safetensors.DType) error {
+// SaveAs is Save in another format. Of a model with an adapter that is not merged, it
+// writes the adapter in PEFT's layout, in F32, and a config.json and tokenizer beside.
+func (m *Model) SaveAs(dir string, f Format) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	// Files of an earlier save: its config.json would vouch for half a folder, and its
-	// index would be believed before the single file.
-	for _, name := range []string{ConfigName, safetensors.IndexName} {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil && !os.IsNotExist(err) {
-			return err
-		}
+	// That of an earlier save would vouch for half a folder.
+	if err := os.Remove(filepath.Join(dir, ConfigName)); err != nil && !os.IsNotExist(err) {
+		return err
 	}
-	if err := m.saveWeights(dir, dtype); err != nil {
+	if err := m.saveWeights(dir, f); err != nil {
 		return err
 	}
 	if m.Tokenizer != nil {
@@ -40,28 +47,34 @@ func (m *Model) SaveAs(dir string, dtype safetensors.DType) error {
 			return err
 		}
 	}
-	name := "float32"
-	if dtype == safetensors.BF16 {
-		name = "bfloat16"
-	}
-	config, err := m.Config.object(name)
+	return m.Config.save(dir, m.parameters[0].DType(f.DType))
+}
+
+// save writes config.json for weights of the given type.
+func (c *Config) save(dir string, dtype safetensors.DType) error {
+	config, err := c.object(dtypeNames[dtype])
 	if err != nil {
 		return fmt.Errorf("%s: %w", ConfigName, err)
 	}
 	return writeJSON(filepath.Join(dir, ConfigName), config)
 }
 
-func (m *Model) saveWeights(dir string, dtype safetensors.DType) error {
-	entries := make([]safetensors.Entry, len(m.parameters))
-	for i, p := range m.parameters {
-		entries[i] = safetensors.Entry{Name: p.Name, DType: dtype, Shape: p.Shape, F32: p.F32, F64: p.F64}
-		if p.Float32 {
-			entries[i].DType = safetensors.F32
-		}
+// dtypeNames are the element types as config.json names them.
+var dtypeNames = map[safetensors.DType]string{safetensors.F32: "float32", safetensors.BF16: "bfloat16", safetensors.F16: "float16"}
+
+func (m *Model) saveWeights(dir string, f Format) error {
+	if m.Adapter != nil && !m.Adapter.Merged() {
+		return m.saveAdapter(dir)
 	}
-	// transformers refuses files without this key.
-	return safetensors.Write(filepath.Join(dir, safetensors.SingleName), entries, map[string]string{"format": "pt"})
+	var entries []safetensors.Entry
+	for _, p := range m.parameters {
+		entries = append(entries, p.Entry(f.DType))
+	}
+	return safetensors.WriteFolder(dir, entries, metadata, f.MaxShardBytes)
 }
+
+// metadata is what transformers refuses files without.
+var metadata = map[string]string{"format": "pt"}
 
 // saveTokenizer writes tokenizer.json and the tokenizer_config.json without which
 // transformers would guess a tokenizer class from the model type.
@@ -71,7 +84,7 @@ func (m *Model) saveTokenizer(dir string) error {
 	}
 	path := filepath.Join(dir, tokenizerConfigName)
 	if m.tokenizerConfig != nil {
-		return writeFile(path, m.tokenizerConfig)
+		return safetensors.WriteText(path, m.tokenizerConfig)
 	}
 	config := decoder.Object{"tokenizer_class": []byte(`"PreTrainedTokenizerFast"`), "clean_up_tokenization_spaces": []byte("false")}
 	if m.Config.EndToken != "" {
@@ -87,15 +100,5 @@ func writeJSON(path string, o decoder.Object) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return writeFile(path, text)
-}
-
-// writeFile replaces the file at path as a whole.
-func writeFile(path string, content []byte) error {
-	temp := path + ".partial"
-	if err := os.WriteFile(temp, content, 0o644); err != nil {
-		os.Remove(temp)
-		return err
-	}
-	return os.Rename(temp, path)
+	return safetensors.WriteText(path, text)
 }

@@ -36,7 +36,7 @@ const defaultBudget = 8192
 // NewScorer returns a scorer that computes at most budget tokens at once, but always
 // at least one query; 0 chooses. The number changes speed and memory, not the scores.
 func NewScorer(m *Model, budget int) (*Scorer, error) {
-	if m.Score == nil {
+	if !m.HasScores() {
 		return nil, errors.New("the model has no score head: not a reward model; caper train prm makes one of it")
 	}
 	layout, err := m.Layout()

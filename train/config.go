@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"caper/model/lora"
 )
 
 // ConfigName is the file in a run folder that holds its resolved configuration.
@@ -23,6 +25,7 @@ type Config struct {
 	Model Model `toml:"model"`
 	Train Train `toml:"train"`
 	Loss  Loss  `toml:"loss"`
+	LoRA  LoRA  `toml:"lora"`
 
 	file  string            // that it was read from, "" for none
 	given map[string]string // where the value of a key was written: FILE:LINE or an override
@@ -31,26 +34,28 @@ type Config struct {
 // Model says where the weights come from: a folder in Hugging Face layout, or a
 // new Qwen3.5 model of the given shape with a vocabulary trained on the tuples.
 type Model struct {
-	Path              string  `toml:"path" comment:"HF model folder to start from; empty: a new model of the shape below"`
-	HiddenSize        int     `toml:"hidden_size"`
-	Layers            int     `toml:"num_hidden_layers" comment:"in every full_attention_interval-th layer full attention, in the others gated delta nets"`
-	FullAttentionGap  int     `toml:"full_attention_interval"`
-	IntermediateSize  int     `toml:"intermediate_size"`
-	AttentionHeads    int     `toml:"num_attention_heads"`
-	KeyValueHeads     int     `toml:"num_key_value_heads"`
-	HeadDim           int     `toml:"head_dim"`
-	LinearKeyHeads    int     `toml:"linear_num_key_heads"`
-	LinearValueHeads  int     `toml:"linear_num_value_heads"`
-	LinearKeyDim      int     `toml:"linear_key_head_dim"`
-	LinearValueDim    int     `toml:"linear_value_head_dim"`
-	VocabularySize    int     `toml:"vocab_size" comment:"size of the vocabulary trained on the tuples' text"`
-	ClauseToken       string  `toml:"clause_token" comment:"added token that ends a clause; its hidden state is scored"`
-	EndToken          string  `toml:"end_token" comment:"added token that ends the query: the END unit"`
-	InitializerStdDev float64 `toml:"initializer_range" comment:"standard deviation of fresh matrices"`
-	EmbeddingStdDev   float64 `toml:"embedding_std"`
-	OutputScale       float64 `toml:"output_scale" comment:"factor on the matrices that write to the residual stream"`
-	MinTimeStep       float64 `toml:"min_time_step" comment:"of the delta nets' heads, which start with memories of different length"`
-	MaxTimeStep       float64 `toml:"max_time_step"`
+	Path              string   `toml:"path" comment:"HF model folder to start from; empty: a new model of the shape below"`
+	HiddenSize        int      `toml:"hidden_size"`
+	Layers            int      `toml:"num_hidden_layers" comment:"in every full_attention_interval-th layer full attention, in the others gated delta nets"`
+	FullAttentionGap  int      `toml:"full_attention_interval"`
+	IntermediateSize  int      `toml:"intermediate_size"`
+	AttentionHeads    int      `toml:"num_attention_heads"`
+	KeyValueHeads     int      `toml:"num_key_value_heads"`
+	HeadDim           int      `toml:"head_dim"`
+	LinearKeyHeads    int      `toml:"linear_num_key_heads"`
+	LinearValueHeads  int      `toml:"linear_num_value_heads"`
+	LinearKeyDim      int      `toml:"linear_key_head_dim"`
+	LinearValueDim    int      `toml:"linear_value_head_dim"`
+	VocabularySize    int      `toml:"vocab_size" comment:"size of the vocabulary trained on the tuples' text"`
+	Head              string   `toml:"head" comment:"scalar: a linear map to one number; token: the logits of label_tokens"`
+	LabelTokens       []string `toml:"label_tokens" comment:"score = logit of the first less that of the second, if there is one"`
+	ClauseToken       string   `toml:"clause_token" comment:"added token that ends a clause; its hidden state is scored"`
+	EndToken          string   `toml:"end_token" comment:"added token that ends the query: the END unit"`
+	InitializerStdDev float64  `toml:"initializer_range" comment:"standard deviation of fresh matrices"`
+	EmbeddingStdDev   float64  `toml:"embedding_std"`
+	OutputScale       float64  `toml:"output_scale" comment:"factor on the matrices that write to the residual stream"`
+	MinTimeStep       float64  `toml:"min_time_step" comment:"of the delta nets' heads, which start with memories of different length"`
+	MaxTimeStep       float64  `toml:"max_time_step"`
 }
 
 // Train holds data, schedule and optimiser (caper.md 1.4.7).
@@ -103,6 +108,20 @@ type Loss struct {
 	LanguageModel float64 `toml:"language_model" comment:"weight of the next-token loss on correct queries; 0: none. For models without pre-training"`
 }
 
+// The values of Model.Head.
+const (
+	headScalar = "scalar"
+	headToken  = "token"
+)
+
+// LoRA trains a low-rank adapter on the linear maps of a model that is loaded, and the
+// score head, in place of all weights.
+type LoRA struct {
+	Rank    int      `toml:"rank" comment:"0: no adapter, all weights are trained"`
+	Alpha   float64  `toml:"alpha" comment:"the adapter's product is multiplied by alpha / rank"`
+	Targets []string `toml:"targets" comment:"names or regular expressions of linear maps, or all-linear"`
+}
+
 // Defaults returns the configuration that files and overrides start from.
 func Defaults() Config {
 	return Config{
@@ -110,7 +129,7 @@ func Defaults() Config {
 			HiddenSize: 64, Layers: 4, FullAttentionGap: 2, IntermediateSize: 192,
 			AttentionHeads: 4, KeyValueHeads: 4, HeadDim: 32,
 			LinearKeyHeads: 4, LinearValueHeads: 4, LinearKeyDim: 32, LinearValueDim: 32,
-			VocabularySize: 2560, ClauseToken: "<|clause|>", EndToken: "<|im_end|>",
+			VocabularySize: 2560, Head: headScalar, LabelTokens: []string{"+", "-"}, ClauseToken: "<|clause|>", EndToken: "<|im_end|>",
 			InitializerStdDev: 0.09, EmbeddingStdDev: 1, OutputScale: 0.3, MinTimeStep: 0.001, MaxTimeStep: 0.1,
 		},
 		Train: Train{
@@ -119,6 +138,7 @@ func Defaults() Config {
 			WeightDecay: 0.1, GradClip: 1, HoldoutDatabases: 0.05, ValidateQuestions: 256,
 			KeepCheckpoints: 2, MaxBadSteps: 5,
 		},
+		LoRA: LoRA{Alpha: 32, Targets: []string{lora.AllLinear}},
 		Loss: Loss{Margin: "weight", Offset: 1, Center: 0.01, Alpha: 1},
 	}
 }
@@ -171,7 +191,7 @@ func (c *Config) read(text []byte, place func(line int) string) error {
 // of them lists them all.
 func keyLines(text []byte) map[string]int {
 	var none struct {
-		Model, Train, Loss struct{}
+		Model, Train, Loss, LoRA struct{}
 	}
 	d := toml.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()

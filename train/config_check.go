@@ -43,10 +43,10 @@ var ranges = []struct {
 	{"must be above 0 and finite", func(x float64) bool { return x > 0 && !math.IsInf(x, 0) }, []string{
 		"model.initializer_range", "model.embedding_std", "model.output_scale", "model.min_time_step", "model.max_time_step",
 		"train.epochs", "train.batch_pairs", "train.micro_batch_tokens", "train.max_length", "train.lr", "train.eps", "train.grad_clip",
-		"train.keep_checkpoints", "train.max_bad_steps", "loss.alpha",
+		"train.keep_checkpoints", "train.max_bad_steps", "loss.alpha", "lora.alpha",
 	}},
 	{"must be 0 or more, and finite", func(x float64) bool { return x >= 0 && !math.IsInf(x, 0) }, []string{
-		"train.max_steps", "train.weight_decay", "train.validate_every", "train.validate_questions", "train.patience", "train.checkpoint_every",
+		"train.max_steps", "train.weight_decay", "train.validate_every", "train.validate_questions", "train.patience", "train.checkpoint_every", "lora.rank",
 		"loss.offset", "loss.center", "loss.contrast", "loss.divergence", "loss.language_model",
 	}},
 	{"must lie in [0, 1]", func(x float64) bool { return x >= 0 && x <= 1 }, []string{
@@ -68,6 +68,12 @@ func (c Config) check() error {
 	}
 	if !slices.Contains([]string{"weight", "offset", "both", "none"}, c.Loss.Margin) {
 		return c.mistake("loss.margin", "must be weight, offset, both or none")
+	}
+	if c.Model.Head != headScalar && c.Model.Head != headToken {
+		return c.mistake("model.head", "must be scalar or token")
+	}
+	if c.LoRA.Rank > 0 && c.Model.Path == "" {
+		return c.mistake("lora.rank", "an adapter belongs to a model that is there: name its folder, model.path=DIR")
 	}
 	if c.Model.Path != "" {
 		return nil // the shape is the folder's

@@ -45,7 +45,7 @@ func TestNonFiniteStepIsSkipped(t *testing.T) {
 // weightBits returns weights and moments so that NaNs compare.
 func weightBits(r *prm) []uint32 {
 	var bits []uint32
-	for i, p := range r.model.Params() {
+	for i, p := range r.model.Trainable() {
 		for _, x := range [][]float32{p.F32, r.moments.M[i].F32, r.moments.V[i].F32} {
 			for _, v := range x {
 				bits = append(bits, math.Float32bits(v))

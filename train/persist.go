@@ -18,13 +18,13 @@ func (r *prm) load(dir string, s state) error {
 	if r.model, err = model.Load(dir, r.device); err != nil {
 		return err
 	}
-	r.moments = adamw.NewState(r.model.Params(), r.model.Decays())
+	r.moments = adamw.NewState(r.model.Trainable(), r.model.Decays())
 	file, err := safetensors.Open(filepath.Join(dir, optimizerFile))
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	for i, p := range r.model.Params() {
+	for i, p := range r.model.Trainable() {
 		for _, m := range r.momentsOf(i) {
 			t, err := file.Tensor(m.prefix + p.Name)
 			if err != nil {
@@ -58,7 +58,7 @@ func (r *prm) checkpoint() error {
 			return err
 		}
 		var entries []safetensors.Entry
-		for i, p := range r.model.Params() {
+		for i, p := range r.model.Trainable() {
 			for _, m := range r.momentsOf(i) {
 				entries = append(entries, safetensors.Entry{
 					Name: m.prefix + p.Name, DType: safetensors.F32, Shape: []int{p.Rows, p.Cols}, F32: m.tensor.F32,

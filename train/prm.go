@@ -22,7 +22,6 @@ import (
 	"caper/kernels/gradnorm"
 	"caper/kernels/logprob"
 	"caper/kernels/marginloss"
-	"caper/kernels/scorehead"
 	"caper/model"
 )
 
@@ -167,7 +166,7 @@ func open(ctx context.Context, c Config, o Options) (*prm, error) {
 		return nil, err
 	}
 	o.Log.Info("training", "questions", len(r.data.questions), "pairs", r.data.pairs, "too_long", r.data.tooLong,
-		"held_out", len(r.faults), "steps", r.total, "parameters", r.parameterCount(), "from_step", r.state.Step)
+		"held_out", len(r.faults), "steps", r.total, "parameters", elements(r.model.Params()), "trained", elements(r.model.Trainable()), "from_step", r.state.Step)
 	return r, replaceFile(filepath.Join(c.Train.Out, ConfigName), []byte(c.Text()))
 }
 
@@ -184,9 +183,9 @@ func absolutePaths(paths []string) error {
 	return nil
 }
 
-func (r *prm) parameterCount() int {
+func elements(params []*engine.Param) int {
 	n := 0
-	for _, p := range r.model.Params() {
+	for _, p := range params {
 		n += p.Rows * p.Cols
 	}
 	return n
@@ -296,7 +295,7 @@ func (r *prm) step(batch []*question) (Metrics, error) {
 			of.pairs++
 		}
 	}
-	for _, p := range r.model.Params() {
+	for _, p := range r.model.Trainable() {
 		p.ZeroGrad()
 	}
 	loss, right := 0.0, 0.0
@@ -309,7 +308,7 @@ func (r *prm) step(batch []*question) (Metrics, error) {
 		m.Tokens += r.batch.tree.Rows()
 		m.Unpacked += r.batch.unpacked
 	}
-	norm := gradnorm.Norm(r.device, r.model.Params())
+	norm := gradnorm.Norm(r.device, r.model.Trainable())
 	rate := r.config.Train.learningRate(r.state.Step, r.total)
 	r.state.Step++
 	m.Step = r.state.Step
@@ -349,7 +348,7 @@ func (r *prm) microBatch(of total) (loss, right float64) {
 	b, c := &r.batch, r.config.Loss
 	r.tape.Reset()
 	hidden := r.model.Backbone.Hidden(r.tape, &b.tree)
-	scores := scorehead.Forward(r.tape, hidden, r.model.Score.Tensor, b.rows)
+	scores := r.model.ScoresOf(r.tape, hidden, b.rows)
 	r.pairs = r.pairs[:0]
 	for _, k := range b.comparisons {
 		p := marginloss.Pair{Chosen: k.chosen, Rejected: k.rejected, Weight: float32(k.weight * r.weight(k.margin))}
@@ -377,7 +376,11 @@ func (r *prm) microBatch(of total) (loss, right float64) {
 // its correct queries, times scale.
 func (r *prm) languageModel(hidden *engine.Tensor, scale float64) float64 {
 	b := &r.batch
-	logProbs := logprob.Forward(r.tape, hidden, r.model.Embedding.Tensor, b.next, b.targets)
+	head := r.model.Head
+	if head == nil {
+		head = r.model.Embedding
+	}
+	logProbs := logprob.Forward(r.tape, hidden, head.Tensor, b.next, b.targets)
 	loss := 0.0
 	for i, share := range b.shares {
 		loss -= scale * share * logProbs.At(i, 0)
@@ -388,7 +391,7 @@ func (r *prm) languageModel(hidden *engine.Tensor, scale float64) float64 {
 
 func (r *prm) update(rate, scale float64) {
 	c := r.config.Train
-	adamw.Step(r.device, r.model.Params(), r.moments, adamw.Options{
+	adamw.Step(r.device, r.model.Trainable(), r.moments, adamw.Options{
 		LR: rate, Beta1: c.Beta1, Beta2: c.Beta2, Eps: c.Epsilon, WeightDecay: c.WeightDecay,
 	}, scale)
 }

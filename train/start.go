@@ -6,6 +6,7 @@ import (
 	"caper/data"
 	"caper/kernels/adamw"
 	"caper/model"
+	"caper/model/lora"
 	"caper/model/qwen35"
 	"caper/model/tokenizer"
 )
@@ -15,7 +16,7 @@ import (
 func (r *prm) start(tuples []data.Tuple) error {
 	var err error
 	if path := r.config.Model.Path; path != "" {
-		r.model, err = model.Load(path, r.device)
+		r.model, err = model.Load(path, r.device, r.config.loading()...)
 	} else {
 		r.model, err = r.newModel(tuples)
 	}
@@ -25,18 +26,39 @@ func (r *prm) start(tuples []data.Tuple) error {
 	if err := r.makeReward(); err != nil {
 		return err
 	}
-	r.moments = adamw.NewState(r.model.Params(), r.model.Decays())
+	if l := r.config.LoRA; l.Rank > 0 {
+		c := lora.Config{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets}
+		if err := r.model.AddAdapter(c, r.config.Model.Path, r.config.Train.Seed); err != nil {
+			return r.config.mistake("lora.targets", "%w", err)
+		}
+	}
+	r.moments = adamw.NewState(r.model.Trainable(), r.model.Decays())
 	return nil
 }
 
-// makeReward gives a language model a score head and names the tokens at which
+// loading is how the weights are loaded to start from: without gradients where only an
+// adapter is trained.
+func (c Config) loading() []model.Option {
+	if c.LoRA.Rank > 0 {
+		return []model.Option{model.Frozen}
+	}
+	return nil
+}
+
+// makeReward gives a language model scores and names the tokens at which
 // clauses are scored; both are there already in a reward model.
 func (r *prm) makeReward() error {
 	m := r.model
 	if m.Tokenizer == nil {
 		return r.config.mistake("model.path", "no tokenizer.json in that folder: copy it from where the weights come from")
 	}
-	if m.Score == nil {
+	switch c := r.config.Model; {
+	case m.HasScores():
+	case c.Head == headToken:
+		if err := m.ToLabels(c.LabelTokens...); err != nil {
+			return r.config.mistake("model.label_tokens", "%w", err)
+		}
+	default:
 		m.ToReward(r.config.Train.Seed)
 	}
 	if m.Config.ClauseToken == "" {
@@ -56,7 +78,7 @@ func (r *prm) newModel(tuples []data.Tuple) (*model.Model, error) {
 		return nil, err
 	}
 	shape := c.shape()
-	m, err := model.New(model.Config{Text: shape, Reward: true, ClauseToken: c.ClauseToken, EndToken: c.EndToken}, r.device, r.config.Train.Seed)
+	m, err := model.New(model.Config{Text: shape, Reward: c.Head == headScalar, ClauseToken: c.ClauseToken, EndToken: c.EndToken}, r.device, r.config.Train.Seed)
 	if err != nil {
 		return nil, err
 	}

@@ -15,9 +15,11 @@ type Parameter struct {
 	// Float32 marks the weights that official checkpoints keep in F32 when all
 	// others are BF16.
 	Float32 bool
-	// Stored is the element type in the checkpoint that the weight was read from, and
+	// FileType is the element type in the checkpoint that the weight was read from, and
 	// its zero value for a new weight.
-	Stored safetensors.DType
+	FileType safetensors.DType
+	// Located is where Locate found the weight in a checkpoint.
+	Located *safetensors.Tensor
 }
 
 // DType returns the type in which p is written to a checkpoint of the given type, for
@@ -25,10 +27,10 @@ type Parameter struct {
 // Float32 stay in it, unless they were read in less.
 func (p *Parameter) DType(of safetensors.DType) safetensors.DType {
 	var none safetensors.DType
-	short := p.Stored == safetensors.BF16 || p.Stored == safetensors.F16
+	short := p.FileType == safetensors.BF16 || p.FileType == safetensors.F16
 	switch {
 	case of == none && short:
-		return p.Stored
+		return p.FileType
 	case of == none, p.Float32 && !short:
 		return safetensors.F32
 	}
@@ -37,7 +39,7 @@ func (p *Parameter) DType(of safetensors.DType) safetensors.DType {
 
 // Entry returns p as it is written to a checkpoint of the given type.
 func (p *Parameter) Entry(of safetensors.DType) safetensors.Entry {
-	return safetensors.Entry{Name: p.Name, DType: p.DType(of), Shape: p.Shape, F32: p.F32, F64: p.F64}
+	return safetensors.Entry{Name: p.Name, DType: p.DType(of), Shape: p.Shape, F32: p.F32, F64: p.F64, Tensor: p.Located}
 }
 
 // Decays reports whether weight decay applies: to matrices (embedding and head
@@ -78,6 +80,9 @@ func Random(dev engine.Device, seed uint64) *Parameters {
 	p := &Parameters{dev: dev}
 	p.fill = func(param *Parameter, name string, init Init) error {
 		param.Param = p.allocate(name, param.Shape)
+		if !param.Stored() {
+			return nil
+		}
 		r := engine.Random(seed, "init "+name, 0, 0)
 		for i := range param.Rows {
 			for j := range param.Cols {
@@ -102,7 +107,7 @@ func Read(dev engine.Device, from safetensors.Tensors, frozen bool) (*Parameters
 			return err
 		}
 		param.Param = p.allocate(name, param.Shape) // only now: the file confirms the size
-		param.Stored = tensor.DType
+		param.FileType = tensor.DType
 		if param.F32 != nil {
 			return safetensors.Weights(tensor, param.F32)
 		}
@@ -111,14 +116,42 @@ func Read(dev engine.Device, from safetensors.Tensors, frozen bool) (*Parameters
 	return p, nil
 }
 
-// Describe makes parameters that have a name and a shape, but no elements.
-func Describe() *Parameters {
-	p := &Parameters{}
+// OnShapes makes parameters on a device of shapes, which has no elements to fill.
+// Frozen parameters have no gradient.
+func OnShapes(dev engine.Device, frozen bool) *Parameters {
+	p := &Parameters{dev: dev, frozen: frozen}
 	p.fill = func(param *Parameter, name string, _ Init) error {
-		param.Name, param.Rows, param.Cols = name, rows(param.Shape), param.Shape[len(param.Shape)-1]
+		param.Param = p.allocate(name, param.Shape)
 		return nil
 	}
 	return p
+}
+
+// Describe makes parameters that have a name and a shape, but no elements.
+func Describe() *Parameters {
+	return &Parameters{fill: func(*Parameter, string, Init) error { return nil }}
+}
+
+// Locate finds the parameters of a checkpoint without reading their elements.
+func Locate(from safetensors.Tensors) (*Parameters, error) {
+	src, err := newSource(from)
+	if err != nil {
+		return nil, err
+	}
+	p := &Parameters{source: src}
+	p.fill = func(param *Parameter, name string, _ Init) error {
+		tensor, err := src.take(name, param.Shape)
+		param.Located, param.FileType = &tensor, tensor.DType
+		return err
+	}
+	return p, nil
+}
+
+// Skip lets a checkpoint hold a parameter that is taken from elsewhere.
+func (p *Parameters) Skip(name string) {
+	if p.source != nil {
+		p.source.used[BareName(name)] = true
+	}
 }
 
 // Add makes the parameter called name. In the engine a vector is a matrix of one row

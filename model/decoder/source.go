@@ -18,7 +18,7 @@ type source struct {
 func newSource(from safetensors.Tensors) (*source, error) {
 	s := &source{from: from, stored: map[string]string{}, used: map[string]bool{}}
 	for _, name := range from.Names() {
-		bare := bareName(name)
+		bare := BareName(name)
 		if other, twice := s.stored[bare]; twice {
 			return nil, fmt.Errorf("tensors %q and %q are the same parameter", other, name)
 		}
@@ -27,9 +27,11 @@ func newSource(from safetensors.Tensors) (*source, error) {
 	return s, nil
 }
 
-// bareName strips the prefixes under which a text model is saved. Some writers drop
-// "language_model", some repeat it (transformers #45216, #45256).
-func bareName(name string) string {
+// BareName strips the prefixes under which a text model, or an adapter of one, is
+// saved. Some writers drop "language_model", some repeat it (transformers #45216,
+// #45256).
+func BareName(name string) string {
+	name = strings.TrimPrefix(name, "base_model.")
 	for {
 		short := strings.TrimPrefix(strings.TrimPrefix(name, "model."), "language_model.")
 		if short == name {
@@ -40,7 +42,7 @@ func bareName(name string) string {
 }
 
 func (s *source) take(name string, shape []int) (safetensors.Tensor, error) {
-	bare := bareName(name)
+	bare := BareName(name)
 	stored, ok := s.stored[bare]
 	if !ok {
 		return safetensors.Tensor{}, fmt.Errorf("the checkpoint has no tensor %q of shape %v", name, shape)
@@ -60,7 +62,7 @@ func (s *source) take(name string, shape []int) (safetensors.Tensor, error) {
 // multi-token-prediction block, a head that is tied or replaced, rotary tables.
 func (s *source) checkUnused() error {
 	for _, name := range s.from.Names() {
-		bare := bareName(name)
+		bare := BareName(name)
 		if s.used[bare] || bare == "lm_head.weight" || strings.HasPrefix(bare, "visual.") ||
 			strings.HasPrefix(bare, "mtp.") || strings.HasSuffix(bare, "rotary_emb.inv_freq") {
 			continue
