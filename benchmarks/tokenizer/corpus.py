@@ -1,9 +1,11 @@
-"""Writes the benchmark's texts, one {"text": ...} a line, from Spider and BIRD data: of every
-database its schema as CREATE TABLE statements, of every question its words and its gold SQL.
+"""Writes the benchmark's texts, one {"text": ...} a line, each of them once, from Spider and BIRD data:
+of every database its schema as CREATE TABLE statements, of every question its words, its gold SQL
+and the SQL that systems predicted, as much of that as is wanted.
 
     corpus.py DATA_FOLDER OUT.jsonl [MEGABYTES]
 """
 
+import itertools
 import json
 import pathlib
 import random
@@ -39,19 +41,27 @@ def texts(data):
             yield q.get("query") or q["SQL"]
 
 
+def predictions(data):
+    for name in ["spider_dev", "bird_dev"]:
+        for line in (data / f"predictions/{name}.jsonl").open():
+            for p in json.loads(line)["preds"].values():
+                yield p["sql"]
+
+
 def main():
     data, out = pathlib.Path(sys.argv[1]), sys.argv[2]
     want = int(float(sys.argv[3] if len(sys.argv) > 3 else 3) * 1e6)
-    everything = list(dict.fromkeys(texts(data)))
-    random.Random(1).shuffle(everything)
-    with open(out, "w") as f:
-        size = 0
-        for text in everything:
+    chosen, size = {}, 0
+    for text in itertools.chain(texts(data), predictions(data)):
+        if text not in chosen and size < want:
+            chosen[text] = True
             size += len(text.encode())
-            if size > want:
-                break
+    shuffled = list(chosen)
+    random.Random(1).shuffle(shuffled)
+    with open(out, "w") as f:
+        for text in shuffled:
             f.write(json.dumps({"text": text}, ensure_ascii=False) + "\n")
-    print(f"{size / 1e6:.2f} MB of {sum(len(t.encode()) for t in everything) / 1e6:.2f}", file=sys.stderr)
+    print(f"{len(shuffled)} texts, {size / 1e6:.2f} MB", file=sys.stderr)
 
 
 main()

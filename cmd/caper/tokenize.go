@@ -1,13 +1,14 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
 
 	"caper/data"
 	"caper/model/tokenizer"
@@ -18,6 +19,7 @@ type tokenizeCommand struct {
 	In        string `help:"JSON Lines with \"text\" (or \"ids\" with --decode)." required:"" type:"path"`
 	Out       string `help:"The same lines with \"ids\" (or \"text\")." required:"" type:"path"`
 	Decode    bool   `help:"From ids to text; special tokens are kept."`
+	Threads   int    `help:"0: one per core." default:"0"`
 }
 
 func (c *tokenizeCommand) Help() string {
@@ -26,76 +28,69 @@ func (c *tokenizeCommand) Help() string {
 }
 
 // Validate checks the flags.
-func (c *tokenizeCommand) Validate() error { return checkOutput(c.Out, c.Tokenizer, c.In) }
+func (c *tokenizeCommand) Validate() error {
+	return cmp.Or(checkThreads("--threads", c.Threads), checkOutput(c.Out, c.Tokenizer, c.In))
+}
 
 func (c *tokenizeCommand) Run(ctx context.Context) error {
 	k, err := tokenizer.Load(c.Tokenizer)
 	if err != nil {
 		return err
 	}
-	return mapLines(ctx, c.In, c.Out, func(line map[string]json.RawMessage) error {
-		if c.Decode {
-			var ids []int32
-			if err := field(line, "ids", &ids); err != nil {
-				return err
-			}
-			for _, id := range ids {
-				if id < 0 || int(id) >= k.Size() {
-					return fmt.Errorf("field \"ids\": %d: the tokenizer's ids end at %d: decode with the tokenizer that made them", id, k.Size()-1)
-				}
-			}
-			return setField(line, "text", k.Decode(ids, false))
-		}
-		var text string
-		if err := field(line, "text", &text); err != nil {
-			return err
-		}
-		return setField(line, "ids", k.Encode(text, []int32{}))
-	})
-}
-
-// mapLines applies change to every JSON object of a JSON Lines file and writes the
-// results, all or nothing.
-func mapLines(ctx context.Context, in, out string, change func(map[string]json.RawMessage) error) error {
-	f, err := os.Open(in)
-	if err != nil {
+	t := tokenizeLines{tokenizer: k}
+	change := t.encode
+	if c.Decode {
+		change = t.decode
+	}
+	start := time.Now()
+	threads := cmp.Or(c.Threads, runtime.NumCPU())
+	if err := data.MapLines(ctx, c.In, c.Out, threads, change); err != nil {
 		return err
 	}
-	defer f.Close()
-	w, err := data.Create(out)
-	if err != nil {
-		return err
-	}
-	defer w.Discard()
-	r := bufio.NewReader(f)
-	for n := 1; ; n++ {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		text, err := r.ReadBytes('\n')
-		if err == io.EOF && len(text) == 0 {
-			return w.Commit()
-		}
-		if err != nil && err != io.EOF {
-			return fmt.Errorf("%s:%d: %w", in, n, err)
-		}
-		if len(bytes.TrimSpace(text)) == 0 {
-			continue
-		}
-		var line map[string]json.RawMessage
-		if err := json.Unmarshal(text, &line); err != nil {
-			return fmt.Errorf("%s:%d: want a JSON object: %w", in, n, data.PlainJSONError(err))
-		}
-		if err := change(line); err != nil {
-			return fmt.Errorf("%s:%d: %w", in, n, err)
-		}
-		if err := w.WriteLine(line); err != nil {
-			return err
-		}
-	}
+	seconds := time.Since(start).Seconds()
+	fmt.Fprintf(os.Stderr, "%s, %s, %.2f MB of text in %s: %.1f MB/s, %s\n", counted(int(t.lines.Load()), "line"),
+		counted(int(t.tokens.Load()), "token"), float64(t.bytes.Load())/1e6, c.Out, float64(t.bytes.Load())/1e6/seconds, counted(threads, "thread"))
+	return nil
 }
 
-func field(line map[string]json.RawMessage, key string, into any) error {
+// tokenizeLines converts lines and counts what goes through.
+type tokenizeLines struct {
+	tokenizer            *tokenizer.Tokenizer
+	lines, tokens, bytes atomic.Int64
+}
+
+func (t *tokenizeLines) encode(line data.Extra) error {
+	var text string
+	if err := readField(line, "text", &text); err != nil {
+		return err
+	}
+	ids := t.tokenizer.Encode(text, []int32{})
+	t.count(ids, text)
+	return writeField(line, "ids", ids)
+}
+
+func (t *tokenizeLines) decode(line data.Extra) error {
+	var ids []int32
+	if err := readField(line, "ids", &ids); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if size := t.tokenizer.Size(); id < 0 || int(id) >= size {
+			return fmt.Errorf("field \"ids\": %d: the tokenizer's ids end at %d: decode with the tokenizer that made them", id, size-1)
+		}
+	}
+	text := t.tokenizer.Decode(ids, false)
+	t.count(ids, text)
+	return writeField(line, "text", text)
+}
+
+func (t *tokenizeLines) count(ids []int32, text string) {
+	t.lines.Add(1)
+	t.tokens.Add(int64(len(ids)))
+	t.bytes.Add(int64(len(text)))
+}
+
+func readField(line data.Extra, key string, into any) error {
 	raw, ok := line[key]
 	if !ok {
 		return fmt.Errorf("field %q is missing: every line needs it", key)
@@ -106,7 +101,7 @@ func field(line map[string]json.RawMessage, key string, into any) error {
 	return nil
 }
 
-func setField(line map[string]json.RawMessage, key string, value any) error {
+func writeField(line data.Extra, key string, value any) error {
 	text, err := data.Marshal(value)
 	line[key] = text
 	return err

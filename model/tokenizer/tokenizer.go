@@ -16,8 +16,6 @@
 // reaches; they decode and are never produced.
 package tokenizer
 
-import "sync"
-
 // Tokenizer turns text into token ids and back. It is immutable and safe for
 // concurrent use.
 type Tokenizer struct {
@@ -33,7 +31,7 @@ type Tokenizer struct {
 	table         mergeTable       // the same, for looking up
 	wholeFirst    bool             // ignore_merges: a piece that is a token needs no merging
 	added         addedTokens
-	scratch       sync.Pool // of *scratch
+	scratches     scratches
 }
 
 // Encode appends the ids of text to dst and returns the extended slice. Added
@@ -42,7 +40,7 @@ type Tokenizer struct {
 // Nothing is allocated when dst has room and text is seen at a glance to be in
 // normal form C, as ASCII and most other text is.
 func (k *Tokenizer) Encode(text string, dst []int32) []int32 {
-	s := k.borrow()
+	s := k.scratches.borrow()
 	for {
 		start, end, id := k.added.find(text)
 		if start < 0 {
@@ -52,16 +50,16 @@ func (k *Tokenizer) Encode(text string, dst []int32) []int32 {
 		text = text[end:]
 	}
 	dst = k.appendText(dst, text, s)
-	k.giveBack(s)
+	k.scratches.giveBack(s)
 	return dst
 }
 
 // EncodeText is Encode without added tokens: "<|im_end|>" in text is spelt out
 // in ordinary tokens, so that untrusted text cannot forge control tokens.
 func (k *Tokenizer) EncodeText(text string, dst []int32) []int32 {
-	s := k.borrow()
+	s := k.scratches.borrow()
 	dst = k.appendText(dst, text, s)
-	k.giveBack(s)
+	k.scratches.giveBack(s)
 	return dst
 }
 
@@ -127,32 +125,3 @@ func (k *Tokenizer) ID(token string) (id int32, ok bool) {
 // Size returns one more than the highest id. A model needs at least so many
 // embedding rows; released checkpoints have more.
 func (k *Tokenizer) Size() int { return len(k.tokens) }
-
-// scratch is the working memory of one call. It is pooled because pieces are
-// short and many.
-type scratch struct {
-	symbols []int32
-	found   []merge
-	chain   chain
-	cache   pieceCache
-}
-
-func newScratch() *scratch {
-	return &scratch{cache: newPieceCache()}
-}
-
-// keepBytes bounds the scratch that stays in the pool after a long piece.
-const keepBytes = 1 << 16
-
-func (k *Tokenizer) borrow() *scratch {
-	if s, ok := k.scratch.Get().(*scratch); ok {
-		return s
-	}
-	return newScratch()
-}
-
-func (k *Tokenizer) giveBack(s *scratch) {
-	if cap(s.symbols) <= keepBytes {
-		k.scratch.Put(s)
-	}
-}

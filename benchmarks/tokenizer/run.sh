@@ -1,0 +1,28 @@
+#!/bin/sh
+# Times the tokenizer against Hugging Face's tokenizers, kitoken and quicktok on 3 MB of
+# schemas, questions and SQL, in turn, and checks that all give the same ids; then
+# checks the chat templates' golden file against the templates that trl brings. The
+# Python packages go to a virtual environment of their own (out/tokenizer/venv).
+#
+#   benchmarks/tokenizer/run.sh [DATA]
+#
+# DATA is the folder with Spider and BIRD data and golden/tokenizer, else ../shared/data.
+set -eu
+cd "$(dirname "$0")/../.."
+data=${1:-../shared/data}
+out=out/tokenizer
+mkdir -p $out
+[ -x $out/venv/bin/python ] || python3 -m venv $out/venv
+# trl is here for its files: what it depends on is large and not needed.
+grep -v '^trl' benchmarks/tokenizer/requirements.txt >$out/requirements.txt
+$out/venv/bin/python -m pip install --quiet --disable-pip-version-check -r $out/requirements.txt
+$out/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps "$(grep '^trl' benchmarks/tokenizer/requirements.txt)"
+
+gunzip -c "$data/golden/tokenizer/qwen3_tokenizer.json.gz" >$out/tokenizer.json
+$out/venv/bin/python benchmarks/tokenizer/corpus.py "$data" $out/texts.jsonl 3
+go build -o $out/tokenizer ./benchmarks/tokenizer
+$out/tokenizer -tokenizer $out/tokenizer.json -texts $out/texts.jsonl -python $out/venv/bin/python
+
+$out/venv/bin/python benchmarks/tokenizer/chat_golden.py $out/golden.jsonl
+cmp $out/golden.jsonl model/chat/testdata/golden.jsonl
+echo "chat templates: the golden file is what the templates give"
