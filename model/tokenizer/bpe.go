@@ -1,78 +1,82 @@
 package tokenizer
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // pair is two neighbouring symbols.
 type pair struct{ left, right int32 }
 
-// merge is what a pair turns into: the lower the rank, the earlier.
-type merge struct{ rank, id int32 }
+// noRank is the rank of a pair that does not merge.
+const noRank int32 = math.MaxInt32
 
-// noMerge marks a pair that does not merge.
-var noMerge = merge{rank: math.MaxInt32}
-
-// mergeTable maps a pair to its merge. It is an open-addressed hash table with
-// linear probing: looking up pairs, mostly in vain, is where encoding spends its
-// time.
+// mergeTable holds the merges: the lower the rank, the earlier. Ranks lie in an
+// open-addressed hash table with linear probing. Looking up pairs, mostly in vain,
+// is where merging spends its time, so a slot is one word and the table small.
 type mergeTable struct {
-	slots []mergeSlot // a power of two, at most half full
-	count int
+	slots  []uint64 // a power of two, at most half full: pair, rank + 1; 0 is free
+	count  int      // of slots in use
+	merges []pair   // by rank
+	ids    []int32  // by rank: what the pair turns into
 }
 
-type mergeSlot struct {
-	pair  pair
-	merge merge
-	used  bool
-}
+// A slot has 44 bits for a pair and 20 for a rank.
+const (
+	idBits    = 22
+	rankBits  = 64 - 2*idBits
+	maxMerges = 1<<rankBits - 1
+)
 
-// newMergeTable returns a table with room for n merges.
-func newMergeTable(n int) mergeTable {
-	size := 16
-	for size < 2*n {
-		size *= 2
-	}
-	return mergeTable{slots: make([]mergeSlot, size)}
-}
+func (p pair) bits() uint64 { return uint64(uint32(p.left))<<idBits | uint64(uint32(p.right)) }
 
-// slot returns where p is, or where it would go.
-func (t *mergeTable) slot(p pair) *mergeSlot {
-	hash := (uint64(uint32(p.left))<<32 | uint64(uint32(p.right))) * 0x9E3779B97F4A7C15
+// slot returns the index of the slot where a pair is, or where it would go.
+func (t *mergeTable) slot(p pair) int {
+	bits := p.bits()
 	mask := len(t.slots) - 1
-	for i := int(hash>>32) & mask; ; i = (i + 1) & mask {
-		if s := &t.slots[i]; !s.used || s.pair == p {
-			return s
+	for i := int(bits*0x9E3779B97F4A7C15>>32) & mask; ; i = (i + 1) & mask {
+		if s := t.slots[i]; s == 0 || s>>rankBits == bits {
+			return i
 		}
 	}
 }
 
-// find returns what p turns into, noMerge if nothing.
-func (t *mergeTable) find(p pair) merge {
-	if s := t.slot(p); s.used {
-		return s.merge
+// rank returns the rank of p, noRank if it does not merge.
+func (t *mergeTable) rank(p pair) int32 {
+	if len(t.slots) == 0 {
+		return noRank
 	}
-	return noMerge
+	if s := t.slots[t.slot(p)]; s != 0 {
+		return int32(s&maxMerges) - 1
+	}
+	return noRank
 }
 
-// set adds or replaces a merge.
-func (t *mergeTable) set(p pair, m merge) {
-	s := t.slot(p)
-	if !s.used {
-		if 2*(t.count+1) > len(t.slots) {
-			t.grow()
-			s = t.slot(p)
-		}
+// add adds a merge of the next rank. Of a pair that is added twice the last rank
+// counts, as in the tokenizers library.
+func (t *mergeTable) add(p pair, id int32) error {
+	if len(t.merges) == maxMerges {
+		return fmt.Errorf("more than %d merges are not supported", maxMerges)
+	}
+	t.merges, t.ids = append(t.merges, p), append(t.ids, id)
+	if 2*(t.count+1) > len(t.slots) {
+		t.grow()
+	}
+	i := t.slot(p)
+	if t.slots[i] == 0 {
 		t.count++
 	}
-	*s = mergeSlot{p, m, true}
+	t.slots[i] = p.bits()<<rankBits | uint64(len(t.merges))
+	return nil
 }
 
 func (t *mergeTable) grow() {
 	old := t.slots
-	*t = newMergeTable(len(old))
+	t.slots = make([]uint64, max(16, 2*len(old)))
 	for _, s := range old {
-		if s.used {
-			*t.slot(s.pair) = s
-			t.count++
+		if s != 0 {
+			bits := s >> rankBits
+			t.slots[t.slot(pair{int32(bits >> idBits), int32(bits & (1<<idBits - 1))})] = s
 		}
 	}
 }
@@ -81,36 +85,40 @@ func (t *mergeTable) grow() {
 // lowest rank again and again.
 const longPiece = 64
 
-// merge merges symbols in place until no pair merges, always the pair of lowest
-// rank and among equals the leftmost, and returns what is left.
-func (t *mergeTable) merge(symbols []int32, s *scratch) []int32 {
+// reduce is merge for symbols of which nothing is known.
+func (t *mergeTable) reduce(symbols []int32, s *scratch) []int32 {
 	if len(symbols) >= longPiece {
 		return t.mergeLong(symbols, s)
 	}
-	// found[i] is the merge of symbols i and i+1.
-	found := s.found[:0]
+	s.ranks = s.ranks[:0]
 	for i := 1; i < len(symbols); i++ {
-		found = append(found, t.find(pair{symbols[i-1], symbols[i]}))
+		s.ranks = append(s.ranks, t.rank(pair{symbols[i-1], symbols[i]}))
 	}
-	s.found = found
-	for len(found) > 0 {
+	return t.merge(symbols, s.ranks)
+}
+
+// merge merges symbols in place until no pair merges, always the pair of lowest
+// rank and among equals the leftmost, and returns what is left. ranks[i] is the
+// rank of symbols i and i+1.
+func (t *mergeTable) merge(symbols, ranks []int32) []int32 {
+	for len(ranks) > 0 {
 		at := 0
-		for i, m := range found {
-			if m.rank < found[at].rank {
+		for i, rank := range ranks {
+			if rank < ranks[at] {
 				at = i
 			}
 		}
-		if found[at] == noMerge {
+		if ranks[at] == noRank {
 			break
 		}
-		symbols[at] = found[at].id
+		symbols[at] = t.ids[ranks[at]]
 		symbols = append(symbols[:at+1], symbols[at+2:]...)
-		found = append(found[:at], found[at+1:]...)
+		ranks = append(ranks[:at], ranks[at+1:]...)
 		if at > 0 {
-			found[at-1] = t.find(pair{symbols[at-1], symbols[at]})
+			ranks[at-1] = t.rank(pair{symbols[at-1], symbols[at]})
 		}
-		if at < len(found) {
-			found[at] = t.find(pair{symbols[at], symbols[at+1]})
+		if at < len(ranks) {
+			ranks[at] = t.rank(pair{symbols[at], symbols[at+1]})
 		}
 	}
 	return symbols

@@ -14,10 +14,7 @@ type link struct{ id, previous, next int32 }
 
 // candidate is a merge of the symbol at a place with the next one. It is stale
 // when either has changed since.
-type candidate struct {
-	merge
-	at int32
-}
+type candidate struct{ rank, at int32 }
 
 func (c candidate) before(d candidate) bool {
 	return c.rank < d.rank || c.rank == d.rank && c.at < d.at
@@ -36,12 +33,12 @@ func (t *mergeTable) mergeLong(symbols []int32, s *scratch) []int32 {
 	}
 	for len(c.queue) > 0 {
 		best := c.queue.pop()
-		if c.mergeAt(t, best.at) != best.merge {
+		if c.rankAt(t, best.at) != best.rank {
 			continue
 		}
 		l := &c.links[best.at]
 		right := &c.links[l.next]
-		l.id, l.next, right.id = best.id, right.next, -1
+		l.id, l.next, right.id = t.ids[best.rank], right.next, -1
 		if l.next >= 0 {
 			c.links[l.next].previous = best.at
 		}
@@ -57,15 +54,15 @@ func (t *mergeTable) mergeLong(symbols []int32, s *scratch) []int32 {
 
 // offer queues the merge at a place, if there is one.
 func (c *chain) offer(t *mergeTable, at int32) {
-	if m := c.mergeAt(t, at); m != noMerge {
-		c.queue.push(candidate{m, at})
+	if rank := c.rankAt(t, at); rank != noRank {
+		c.queue.push(candidate{rank, at})
 	}
 }
 
-// mergeAt returns the merge of the symbol at a place with the next one.
-func (c *chain) mergeAt(t *mergeTable, at int32) merge {
+// rankAt returns the rank of the symbol at a place with the next one.
+func (c *chain) rankAt(t *mergeTable, at int32) int32 {
 	if at < 0 || c.links[at].id < 0 || c.links[at].next < 0 {
-		return noMerge
+		return noRank
 	}
-	return t.find(pair{c.links[at].id, c.links[c.links[at].next].id})
+	return t.rank(pair{c.links[at].id, c.links[c.links[at].next].id})
 }

@@ -14,7 +14,7 @@ import (
 
 // maxID bounds the ids that a file may use, and with them the memory that a
 // faulty file costs. The largest known vocabularies have 300,000.
-const maxID = 1 << 22
+const maxID = 1 << idBits
 
 // Load reads a Hugging Face tokenizer.json. Added tokens that only a
 // tokenizer_config.json beside it names (Qwen3.5 has seven) are taken from
@@ -259,10 +259,8 @@ func (k *Tokenizer) define(token string, id int32) error {
 	return nil
 }
 
-// setMerges fills the merge table. The place in the list is the rank; of a merge
-// that is listed twice the last counts, as in the tokenizers library.
+// setMerges fills the merge table. The place in the list is the rank.
 func (k *Tokenizer) setMerges(list []fileMerge) error {
-	k.table = newMergeTable(len(list))
 	for rank, m := range list {
 		left, okLeft := k.ids[m.left]
 		right, okRight := k.ids[m.right]
@@ -270,15 +268,21 @@ func (k *Tokenizer) setMerges(list []fileMerge) error {
 		if !okLeft || !okRight || !ok {
 			return fmt.Errorf("model.merges: entry %d, %q %q: both and their union must be in model.vocab", rank, m.left, m.right)
 		}
-		k.addMerge(pair{left, right}, id)
+		if err := k.table.add(pair{left, right}, id); err != nil {
+			return fmt.Errorf("model.merges: %w", err)
+		}
 	}
+	k.setByteRanks()
 	return nil
 }
 
-// addMerge adds a merge of the next rank.
-func (k *Tokenizer) addMerge(p pair, id int32) {
-	k.table.set(p, merge{int32(len(k.merges)), id})
-	k.merges = append(k.merges, p)
+// setByteRanks fills byteRanks once all merges are known.
+func (k *Tokenizer) setByteRanks() {
+	for left := range k.byteRanks {
+		for right := range k.byteRanks[left] {
+			k.byteRanks[left][right] = k.table.rank(pair{k.byteIDs[left], k.byteIDs[right]})
+		}
+	}
 }
 
 // setAdded defines the added tokens.

@@ -99,7 +99,7 @@ func (k *Tokenizer) saved() savedFile {
 			delete(model.Vocab, t.text)
 		}
 	}
-	for _, p := range k.merges {
+	for _, p := range k.table.merges {
 		model.Merges = append(model.Merges, [2]string{k.tokens[p.left], k.tokens[p.right]})
 	}
 	return savedFile{

@@ -5,7 +5,7 @@ import "sync"
 // scratch is the working memory of one call.
 type scratch struct {
 	symbols []int32
-	found   []merge
+	ranks   []int32 // of neighbouring symbols
 	chain   chain
 	cache   pieceCache
 }
@@ -35,7 +35,7 @@ func (p *scratches) borrow() *scratch {
 
 func (p *scratches) giveBack(s *scratch) {
 	if cap(s.symbols) > keepSymbols {
-		s.symbols, s.found, s.chain = nil, nil, chain{}
+		s.symbols, s.chain = nil, chain{}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -27,11 +27,13 @@ type Tokenizer struct {
 	special       []bool           // by id, of added tokens that Decode may leave out
 	ids           map[string]int32 // token as spelt to id
 	byteIDs       [256]int32       // the token of each single byte
-	merges        []pair           // by rank
-	table         mergeTable       // the same, for looking up
-	wholeFirst    bool             // ignore_merges: a piece that is a token needs no merging
-	added         addedTokens
-	scratches     scratches
+	table         mergeTable
+	// byteRanks holds the ranks of pairs of single bytes, with which every piece
+	// begins.
+	byteRanks  [256][256]int32
+	wholeFirst bool // ignore_merges: a piece that is a token needs no merging
+	added      addedTokens
+	scratches  scratches
 }
 
 // Encode appends the ids of text to dst and returns the extended slice. Added
@@ -103,7 +105,14 @@ func (k *Tokenizer) encodePiece(piece string, s *scratch) []int32 {
 	for i := range len(piece) {
 		s.symbols = append(s.symbols, k.byteIDs[piece[i]])
 	}
-	return k.table.merge(s.symbols, s)
+	if len(piece) >= longPiece {
+		return k.table.mergeLong(s.symbols, s)
+	}
+	s.ranks = s.ranks[:0]
+	for i := 1; i < len(piece); i++ {
+		s.ranks = append(s.ranks, k.byteRanks[piece[i-1]][piece[i]])
+	}
+	return k.table.merge(s.symbols, s.ranks)
 }
 
 // Bytes returns the bytes that id stands for, or "" when there is no such id. A

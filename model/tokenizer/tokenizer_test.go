@@ -102,34 +102,36 @@ func TestEncodeAllocatesNothing(t *testing.T) {
 // definition, on random merges of few symbols, where pairs overlap and compete.
 func TestMergeIsLowestRankLeftmost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		table := newMergeTable(0)
+		var table mergeTable
 		symbol := rapid.Int32Range(0, 7)
-		for rank := range rapid.IntRange(0, 40).Draw(t, "merges") {
-			table.set(pair{symbol.Draw(t, "left"), symbol.Draw(t, "right")}, merge{int32(rank), symbol.Draw(t, "id")})
+		for range rapid.IntRange(0, 40).Draw(t, "merges") {
+			if err := table.add(pair{symbol.Draw(t, "left"), symbol.Draw(t, "right")}, symbol.Draw(t, "id")); err != nil {
+				t.Fatal(err)
+			}
 		}
 		symbols := rapid.SliceOfN(symbol, 1, 150).Draw(t, "symbols")
 		want := mergeByDefinition(&table, slices.Clone(symbols))
 		if got := table.mergeLong(slices.Clone(symbols), new(scratch)); !slices.Equal(got, want) {
 			t.Fatalf("mergeLong(%v) = %v, want %v", symbols, got, want)
 		}
-		if got := table.merge(slices.Clone(symbols), new(scratch)); !slices.Equal(got, want) {
-			t.Fatalf("merge(%v) = %v, want %v", symbols, got, want)
+		if got := table.reduce(slices.Clone(symbols), new(scratch)); !slices.Equal(got, want) {
+			t.Fatalf("reduce(%v) = %v, want %v", symbols, got, want)
 		}
 	})
 }
 
 func mergeByDefinition(table *mergeTable, symbols []int32) []int32 {
 	for {
-		best, at := noMerge, -1
+		best, at := noRank, -1
 		for i := 1; i < len(symbols); i++ {
-			if m := table.find(pair{symbols[i-1], symbols[i]}); m.rank < best.rank {
-				best, at = m, i
+			if rank := table.rank(pair{symbols[i-1], symbols[i]}); rank < best {
+				best, at = rank, i
 			}
 		}
 		if at < 0 {
 			return symbols
 		}
-		symbols[at-1] = best.id
+		symbols[at-1] = table.ids[best]
 		symbols = slices.Delete(symbols, at, at+1)
 	}
 }
@@ -251,7 +253,7 @@ func TestLoadOtherSpellings(t *testing.T) {
 		t.Fatal(err)
 	}
 	var merges []string
-	for _, p := range k.merges {
+	for _, p := range k.table.merges {
 		merges = append(merges, `"`+k.tokens[p.left]+" "+k.tokens[p.right]+`"`)
 	}
 	head, _, _ := strings.Cut(string(text), `"merges": [`)
@@ -267,7 +269,7 @@ func TestLoadOtherSpellings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(again.merges, k.merges) {
+	if !slices.Equal(again.table.merges, k.table.merges) {
 		t.Error("merges differ")
 	}
 	if got := again.Encode("<tts_pad>", nil); !slices.Equal(got, []int32{500}) {

@@ -40,6 +40,7 @@ func Train(texts iter.Seq[string], o TrainOptions) (*Tokenizer, error) {
 			return nil, err
 		}
 	}
+	k.setByteRanks()
 	var added []fileToken
 	for i, token := range o.Added {
 		added = append(added, fileToken{ID: int32(k.Size() + i), Content: token, Special: true})
@@ -52,13 +53,14 @@ func Train(texts iter.Seq[string], o TrainOptions) (*Tokenizer, error) {
 
 // newByteLevel returns the tokenizer of single bytes: the id is the byte.
 func newByteLevel() (*Tokenizer, error) {
-	k := &Tokenizer{pattern: qwen35Pattern, ids: map[string]int32{}, table: newMergeTable(0)}
+	k := &Tokenizer{pattern: qwen35Pattern, ids: map[string]int32{}}
 	for b, r := range byteRunes {
 		if err := k.define(string(r), int32(b)); err != nil {
 			return nil, err
 		}
 		k.byteIDs[b] = int32(b)
 	}
+	k.setByteRanks()
 	return k, nil
 }
 
@@ -158,7 +160,9 @@ func (t *trainer) merge(p pair) error {
 			return fmt.Errorf("train tokenizer: %w", err)
 		}
 	}
-	t.k.addMerge(p, id)
+	if err := t.k.table.add(p, id); err != nil {
+		return fmt.Errorf("train tokenizer: %w", err)
+	}
 	changed := map[pair]bool{}
 	for _, i := range t.holders[p] {
 		w := &t.words[i]
@@ -166,7 +170,7 @@ func (t *trainer) merge(p pair) error {
 			continue
 		}
 		t.count(i, -1)
-		w.tokens = t.k.table.merge(w.tokens, &t.scratch)
+		w.tokens = t.k.table.reduce(w.tokens, &t.scratch)
 		t.count(i, 1)
 		for j := 1; j < len(w.tokens); j++ {
 			changed[pair{w.tokens[j-1], w.tokens[j]}] = true
