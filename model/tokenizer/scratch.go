@@ -13,31 +13,22 @@ type scratch struct {
 // keepSymbols bounds the memory that a scratch keeps after a long piece.
 const keepSymbols = 1 << 12
 
-// scratches holds those that no call works with, one for every call that ever ran
-// at the same time as others. A sync.Pool would lose them, and the pieces that
-// they remember, to the garbage collector.
-type scratches struct {
-	mu   sync.Mutex
-	free []*scratch
-}
+// scratches is a pool, which hands a thread the scratch that it had last: what
+// that remembers is in the caches of its core.
+type scratches struct{ pool sync.Pool }
+
+func newScratch() *scratch { return &scratch{cache: newPieceCache()} }
 
 func (p *scratches) borrow() *scratch {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	last := len(p.free) - 1
-	if last < 0 {
-		return &scratch{cache: newPieceCache()}
+	if s, ok := p.pool.Get().(*scratch); ok {
+		return s
 	}
-	s := p.free[last]
-	p.free = p.free[:last]
-	return s
+	return newScratch()
 }
 
 func (p *scratches) giveBack(s *scratch) {
 	if cap(s.symbols) > keepSymbols {
 		s.symbols, s.chain = nil, chain{}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.free = append(p.free, s)
+	p.pool.Put(s)
 }
