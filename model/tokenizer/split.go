@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/bits"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -39,47 +38,6 @@ func patternOf(expression string) (pattern, error) {
 	return 0, fmt.Errorf("split pattern %q is not supported: use the tokenizer of a Qwen2, Qwen3 or Qwen3.5 model", expression)
 }
 
-// class is what the patterns ask of a character. Every character has one.
-type class uint8
-
-const (
-	other class = iota
-	letter
-	mark // other for qwen2Pattern, letter for qwen35Pattern
-	number
-	space
-	newline // \r and \n, which are white space too
-	wide    // of a byte that is not ASCII: the bytes after it decide
-	end     // the end of the text
-)
-
-// byteClasses holds the classes of ASCII.
-var byteClasses = func() (classes [256]class) {
-	for b := range classes {
-		classes[b] = wide
-		if b < utf8.RuneSelf {
-			classes[b] = classOf(rune(b))
-		}
-	}
-	return classes
-}()
-
-func classOf(r rune) class {
-	switch {
-	case r == '\r' || r == '\n':
-		return newline
-	case unicode.IsLetter(r):
-		return letter
-	case unicode.IsNumber(r):
-		return number
-	case unicode.IsSpace(r):
-		return space
-	case unicode.IsMark(r):
-		return mark
-	}
-	return other
-}
-
 // at returns the class and the length in bytes of the character at text[i:]. A
 // byte that is not UTF-8 is a character of class other.
 func (p pattern) at(text string, i int) (class, int) {
@@ -95,7 +53,7 @@ func (p pattern) at(text string, i int) (class, int) {
 // decode is at for text that does not start with ASCII.
 func (p pattern) decode(text string) (class, int) {
 	r, n := utf8.DecodeRuneInString(text)
-	c := classOf(r)
+	c := classOfRune(r)
 	if c == mark {
 		c = other
 		if p == qwen35Pattern {

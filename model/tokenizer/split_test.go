@@ -1,9 +1,12 @@
 package tokenizer
 
 import (
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 )
@@ -143,5 +146,53 @@ func TestSplit(t *testing.T) {
 		if got := strings.Join(pieces, "¦"); got != c.split {
 			t.Errorf("pattern %d splits %q as %q, want %q", c.p, c.text, got, c.split)
 		}
+	}
+}
+
+// testdata/classes.txt holds how the tokenizers library splits texts of every
+// character; see benchmarks/tokenizer/classes_golden.py.
+func TestEveryCharacterIsSplitAsTheLibraryDoes(t *testing.T) {
+	golden, err := os.ReadFile("testdata/classes.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var starts []rune
+	var wants []string
+	for line := range strings.Lines(string(golden)) {
+		start, want, _ := strings.Cut(strings.TrimSpace(line), " ")
+		n, err := strconv.ParseInt(start, 16, 32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		starts, wants = append(starts, rune(n)), append(wants, want)
+	}
+	wrong := 0
+	for c := rune(0); c <= unicode.MaxRune; c++ {
+		if !utf8.ValidRune(c) {
+			continue
+		}
+		if len(starts) > 1 && starts[1] <= c {
+			starts, wants = starts[1:], wants[1:]
+		}
+		var got []string
+		for _, p := range []pattern{qwen2Pattern, qwen35Pattern} {
+			for _, text := range []string{"a" + string(c) + string(c), string(c) + "!", "a" + string(c) + "b"} {
+				var lengths []string
+				for len(text) > 0 {
+					n := p.next(text)
+					lengths = append(lengths, strconv.Itoa(utf8.RuneCountInString(text[:n])))
+					text = text[n:]
+				}
+				got = append(got, strings.Join(lengths, "+"))
+			}
+		}
+		if got := strings.Join(got, " "); got != wants[0] {
+			if wrong++; wrong < 10 {
+				t.Errorf("%U: pieces %s, want %s", c, got, wants[0])
+			}
+		}
+	}
+	if len(starts) != 1 || wrong > 0 {
+		t.Errorf("%d characters are split otherwise, %d lines are left", wrong, len(starts)-1)
 	}
 }
