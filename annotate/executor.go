@@ -11,10 +11,12 @@ import (
 // by the benchmark's comparison rule.
 type executor struct {
 	database *sqlexec.Database
-	cache    *sqlexec.Cache
-	domains  *domains
-	rule     sqlexec.Rule
-	gold     executed
+	// mutants is the same under the limits of mutants.
+	mutants *sqlexec.Database
+	cache   *sqlexec.Cache
+	domains *domains
+	rule    sqlexec.Rule
+	gold    executed
 	// runs counts the queries asked for, cached or not.
 	runs int
 }
@@ -27,21 +29,37 @@ type executed struct {
 	result sqlexec.Record
 }
 
+// mutantInstructions bounds a mutant: some 0.4 seconds on a machine of 2026. A mutant
+// that takes as long as a query may is of no use, and what is kept must not depend on
+// how fast the machine is.
+const mutantInstructions = 50_000_000
+
+// newExecutor prepares to run queries on a database.
+func (a *annotator) newExecutor(database *sqlexec.Database) (*executor, error) {
+	limits := database.Limits()
+	limits.Instructions = mutantInstructions
+	mutants, err := database.Within(limits)
+	if err != nil {
+		return nil, err
+	}
+	return &executor{database: database, mutants: mutants, cache: a.cache, domains: &a.domains, rule: a.bench.Rule()}, nil
+}
+
 // result runs a query as it stands.
-func (e *executor) result(ctx context.Context, text string) (sqlexec.Record, error) {
+func (e *executor) result(ctx context.Context, on *sqlexec.Database, text string) (sqlexec.Record, error) {
 	e.runs++
-	return e.cache.Record(ctx, e.database, text)
+	return e.cache.Record(ctx, on, text)
 }
 
 // execute runs a query as the rule wants it run.
-func (e *executor) execute(ctx context.Context, text string) (q executed, err error) {
+func (e *executor) execute(ctx context.Context, on *sqlexec.Database, text string) (q executed, err error) {
 	q = executed{text: text, ran: e.rule.Rewrite(text)}
-	q.result, err = e.result(ctx, q.ran)
+	q.result, err = e.result(ctx, on, q.ran)
 	return q, err
 }
 
 // foresee runs queries that will be executed, in one round trip to a worker.
-func (e *executor) foresee(ctx context.Context, texts []string) {
+func (e *executor) foresee(ctx context.Context, on *sqlexec.Database, texts []string) {
 	if len(texts) < 2 {
 		return
 	}
@@ -49,13 +67,13 @@ func (e *executor) foresee(ctx context.Context, texts []string) {
 	for i, text := range texts {
 		ran[i] = e.rule.Rewrite(text)
 	}
-	e.cache.Prefetch(ctx, e.database, ran)
+	e.cache.Prefetch(ctx, on, ran)
 }
 
 // correct reports that a query's result is gold's under the rule. A query that
 // fails is wrong; the error is never the query's fault.
 func (e *executor) correct(ctx context.Context, text string) (bool, error) {
-	q, err := e.execute(ctx, text)
+	q, err := e.execute(ctx, e.database, text)
 	if err != nil {
 		_, failed := failure(err)
 		if failed {

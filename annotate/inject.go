@@ -12,7 +12,7 @@ import (
 // 1.4.3). The last quarter of the attempts begins with foreign constructs.
 func (o Options) inject(ctx context.Context, base data.Tuple, correct *statement, e *executor, out *outcome) ([]preference, error) {
 	q := bind(ctx, correct, e)
-	original, err := e.execute(ctx, correct.text)
+	original, err := e.execute(ctx, e.database, correct.text)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (o Options) lookAhead(ctx context.Context, d *draws, needed, tried int, e *
 		}
 		attempts, texts = append(attempts, attempt{m, mutant, f}), append(texts, mutant.text)
 	}
-	e.foresee(ctx, texts)
+	e.foresee(ctx, e.mutants, texts)
 	return attempts
 }
 
@@ -94,7 +94,7 @@ func (o Options) lookAhead(ctx context.Context, d *draws, needed, tried int, e *
 // runs the queries as they are written: the rule test-suite strips DISTINCT, and
 // what then differs may be the same rows with it.
 func (e *executor) judgeMutant(ctx context.Context, original executed, text string) (Reason, error) {
-	mutant, err := e.execute(ctx, text)
+	mutant, err := e.execute(ctx, e.mutants, text)
 	if err != nil {
 		if cause, failed := failure(err); failed {
 			return Reason(cause), nil
@@ -127,7 +127,7 @@ func (e *executor) looksSame(ctx context.Context, a, b executed) (bool, error) {
 	var results [2]sqlexec.Record
 	for i, q := range [2]executed{a, b} {
 		var err error
-		if results[i], err = e.result(ctx, q.text); err != nil {
+		if results[i], err = e.result(ctx, e.mutants, q.text); err != nil {
 			if _, failed := failure(err); failed {
 				return false, nil
 			}

@@ -98,8 +98,10 @@ func (a *annotator) against(ctx context.Context, dbID, gold string) (e *executor
 	if schema, err = a.bench.Schema(dbID); err != nil {
 		return nil, nil, "", err
 	}
-	e = &executor{database: database, cache: a.cache, domains: &a.domains, rule: a.bench.Rule()}
-	if e.gold, err = e.execute(ctx, gold); err != nil {
+	if e, err = a.newExecutor(database); err != nil {
+		return nil, nil, "", err
+	}
+	if e.gold, err = e.execute(ctx, database, gold); err != nil {
 		cause, failed := failure(err)
 		switch {
 		case !failed:

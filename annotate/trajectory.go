@@ -201,7 +201,7 @@ func (a *annotator) turn(ctx context.Context, action string, gold *statement, e 
 		return Turn{Kind: LookupTurn}, nil
 	}
 	turn := Turn{Kind: QueryTurn, State: Solved}
-	if _, err := e.execute(ctx, own.text); err != nil {
+	if _, err := e.execute(ctx, e.database, own.text); err != nil {
 		cause, failed := failure(err)
 		if !failed {
 			return turn, err

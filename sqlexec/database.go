@@ -21,6 +21,10 @@ type Limits struct {
 	// Bytes bounds the memory of a result; a larger one is a Memory failure.
 	// SQLite may use four times as much to make it.
 	Bytes int
+	// Instructions is how many of SQLite's machine a query may take, to the next
+	// thousand; 0 is any number. Unlike the time they are the same on every machine:
+	// some 100 million take a second.
+	Instructions int
 }
 
 // DefaultLimits returns 5 seconds, half a million rows, 128 MiB.
@@ -35,9 +39,10 @@ func DefaultLimits() Limits {
 type Database struct {
 	path, uri string
 	limits    Limits
+	content   string // stands for what is in the file
 	identity  string // of the content and the limits: two equal ones give equal results
 	number    int64  // of this Database in this program
-	closed    atomic.Bool
+	closed    *atomic.Bool
 }
 
 var databases atomic.Int64
@@ -45,7 +50,7 @@ var databases atomic.Int64
 // check refuses limits that mean nothing, and those that would overflow.
 func (l Limits) check() error {
 	const maxTimeout, maxBytes = 1000 * time.Hour, 1 << 40
-	if l.Timeout <= 0 || l.Rows <= 0 || l.Bytes <= 0 {
+	if l.Timeout <= 0 || l.Rows <= 0 || l.Bytes <= 0 || l.Instructions < 0 {
 		return fmt.Errorf("limits %+v: each must be positive; start from DefaultLimits()", l)
 	}
 	if l.Timeout > maxTimeout || l.Bytes > maxBytes {
@@ -93,11 +98,13 @@ func open(path string, l Limits) (*Database, error) {
 	d := &Database{
 		path: path,
 		// immutable: SQLite takes no lock, looks for no journal and creates none.
-		uri:      "file:" + escapePath(real) + "?mode=ro&immutable=1",
-		limits:   l,
-		identity: fmt.Sprintf("%s %d %d %v", real, info.Size(), info.ModTime().UnixNano(), l),
-		number:   databases.Add(1),
+		uri:     "file:" + escapePath(real) + "?mode=ro&immutable=1",
+		limits:  l,
+		content: fmt.Sprintf("%s %d %d", real, info.Size(), info.ModTime().UnixNano()),
+		number:  databases.Add(1),
+		closed:  new(atomic.Bool),
 	}
+	d.identify()
 	workers().use(1)
 	// The first read of the schema finds a file that is damaged or cut short. The
 	// limits of queries may be too narrow for it.
@@ -106,6 +113,19 @@ func open(path string, l Limits) (*Database, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+func (d *Database) identify() { d.identity = fmt.Sprint(d.content, " ", d.limits) }
+
+// Within is the open database under other limits; Close of one closes both.
+func (d *Database) Within(l Limits) (*Database, error) {
+	if err := l.check(); err != nil {
+		return nil, err
+	}
+	bounded := *d
+	bounded.limits = l
+	bounded.identify()
+	return &bounded, nil
 }
 
 // escapePath writes a path as a URI does.

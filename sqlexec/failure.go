@@ -51,6 +51,9 @@ func (o *outcome) failure(l Limits) error {
 }
 
 func timeout(l Limits) error {
+	if l.Instructions > 0 {
+		return &Error{Timeout, fmt.Sprintf("not done after %v or %d instructions", l.Timeout, l.Instructions)}
+	}
 	return &Error{Timeout, fmt.Sprintf("not done after %v", l.Timeout)}
 }
 

@@ -1,7 +1,7 @@
 // A session is a read-only SQLite connection that cannot be talked into anything
 // but reading its own file: an authorizer admits only the actions of a SELECT, and
 // a progress handler, which SQLite calls on the query's own thread every thousand
-// instructions, stops it at its deadline. No timer or interrupt exists that could
+// instructions, stops it at its deadline or after so many of them. No timer or interrupt exists that could
 // come late and hit the next query on the connection.
 //
 // A whole query is one call: its rows are packed into one buffer, which goes
@@ -22,9 +22,16 @@ int64_t now_ns(void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static int must_stop(void *arg) {
+static int must_stop(session *s) { return s->timed_out = now_ns() > s->deadline_ns; }
+
+// Instructions between two calls of the progress handler.
+enum { STRIDE = 1000 };
+
+static int progress(void *arg) {
   session *s = arg;
-  return s->timed_out = now_ns() > s->deadline_ns;
+  s->instructions += STRIDE;
+  if (s->most_instructions && s->instructions > s->most_instructions) return s->timed_out = 1;
+  return must_stop(s);
 }
 
 // Functions that reach out of the database, whether or not this build has them.
@@ -80,7 +87,7 @@ session *session_open(const char *uri, char **message) {
   sqlite3_limit(s->db, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000);
   sqlite3_limit(s->db, SQLITE_LIMIT_ATTACHED, 0);
   sqlite3_set_authorizer(s->db, authorize, s);
-  sqlite3_progress_handler(s->db, 1000, must_stop, s);
+  sqlite3_progress_handler(s->db, STRIDE, progress, s);
   return s;
 }
 
@@ -212,6 +219,8 @@ void session_run(session *s, const char *sql, int size, int trusted, bounds b, o
   s->trusted = trusted;
   s->denied = s->timed_out = 0;
   s->deadline_ns = now_ns() + b.timeout_ns;
+  s->instructions = 0;
+  s->most_instructions = b.instructions;
 
   sqlite3_stmt *stmt = NULL;
   const char *tail = NULL;

@@ -9,7 +9,8 @@ typedef struct {
   int64_t deadline_ns;
   int trusted;    // the running statement is our own
   int denied;     // the authorizer refused something
-  int timed_out;  // the deadline passed
+  int timed_out;  // the deadline or the limit of instructions passed
+  int64_t instructions, most_instructions;
 } session;
 
 // How a query ended. Everything but OUTCOME_DONE and OUTCOME_ENGINE_ERROR is
@@ -42,6 +43,7 @@ typedef struct {
 
 typedef struct {
   int64_t timeout_ns, rows, bytes;
+  int64_t instructions;  // of SQLite's machine; 0 for any number
 } bounds;
 
 // Limits that are the same for every query, because no honest one comes near.

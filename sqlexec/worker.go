@@ -181,6 +181,8 @@ func appendRequest(buf []byte, j job) []byte {
 			timeout_ns: C.int64_t(j.limits.Timeout),
 			rows:       C.int64_t(j.limits.Rows),
 			bytes:      C.int64_t(j.limits.Bytes),
+
+			instructions: C.int64_t(j.limits.Instructions),
 		},
 		uri_bytes: C.int32_t(len(j.uri)),
 		sql_bytes: C.int32_t(len(j.sql)),
