@@ -5,7 +5,7 @@ import "unsafe"
 // Device is where tensors live and operators run. The set is closed: each
 // operator knows how to run on each device, so a new device is added here.
 type Device interface {
-	// Name identifies the device in logs: "cpu", "reference".
+	// Name identifies the device in logs: "cpu avx512", "reference".
 	Name() string
 	tensor(rows, cols int) *Tensor
 	reference() bool
@@ -28,11 +28,28 @@ func (referenceDevice) tensor(rows, cols int) *Tensor {
 // CPU returns the processor as a device: float32, operators in C on a pool of
 // threads. threads 0 means one per core. Results are the same bits for any
 // number of threads.
-func CPU(threads int) Device { return &cpuDevice{rt: newRuntime(threads)} }
+func CPU(threads int, options ...Option) Device {
+	d := &cpuDevice{}
+	for _, set := range options {
+		set(d)
+	}
+	d.rt = newRuntime(threads, d.precision)
+	return d
+}
 
-type cpuDevice struct{ rt unsafe.Pointer }
+// Option is a property of a CPU device.
+type Option func(*cpuDevice)
 
-func (*cpuDevice) Name() string              { return "cpu" }
+// WithPrecision sets what the linear layers' products compute with.
+func WithPrecision(p Precision) Option { return func(d *cpuDevice) { d.precision = p } }
+
+type cpuDevice struct {
+	rt        unsafe.Pointer
+	precision Precision
+}
+
+// Name tells which instructions multiply matrices: "cpu avx512", "cpu amx-bf16".
+func (d *cpuDevice) Name() string            { return "cpu " + kernelName(d.precision) }
 func (*cpuDevice) reference() bool           { return false }
 func (d *cpuDevice) runtime() unsafe.Pointer { return d.rt }
 func (*cpuDevice) tensor(rows, cols int) *Tensor {

@@ -1,13 +1,13 @@
-// Single-precision matrix product, C = op(A) op(B) (+ C).
+// Matrix product, C = op(A) op(B) (+ C): blocks, and threads.
 //
 // The usual construction (Goto and van de Geijn, "Anatomy of high-performance
 // matrix multiplication", 2008): blocks of A and B are copied into panels that the
 // inner kernel reads front to back, with a panel of B in the first-level cache and
 // a block of A in the second. All four transpose forms differ only in the copying.
 //
-// C is never split along k, and a block of k is always STEPS long, so an element
-// of C is the same sum in the same order for any number of threads, rows and
-// columns. The threads can therefore cut C as they like.
+// C is never split along k, and a block of k always begins at a multiple of the same
+// number of steps, so an element of C is the same sum in the same order for any number
+// of threads, rows and columns. The threads can therefore cut C as they like.
 #include "gemm.h"
 
 #include <math.h>
@@ -17,243 +17,205 @@
 #include <string.h>
 #include <sys/mman.h>
 
-// STEPS of k in a block: a panel of B, 32 columns wide at most, fills two thirds
-// of a first-level cache of 48 KiB. The block of A (393 KiB) and that of B (1 MiB)
-// live in the second level, or the third where that is small. A row of a panel of A
-// takes STEPS_PITCH floats, so that rows fall into different sets of the cache.
-enum { STEPS = 256, STEPS_PITCH = STEPS + 16, A_PANELS = 12, B_PANELS = 16, A_PANEL = 4096 + 16, COLS_MAX = 32 };
-
-// What one instruction set brings. All layouts of A and B are those of gemm_kernel.h.
-struct kernel {
-    int rows, cols;  // of a tile of C
-    void (*by_row)(int rows, int k, const float *a, const float *b, long ldb, float *c, long ldc, int cols, int add);
-    void (*by_step)(int rows, int k, const float *a, const float *b, long ldb, float *c, long ldc, int cols, int add);
-    void (*copy_rows)(float *panel, const float *x, long line, int count, int steps);
-    void (*copy_a)(float *panel, const float *x, long line, int count, int steps);
-    void (*copy_b)(float *panel, const float *x, long line, int count, int steps);
-    void (*transpose_b)(float *panel, const float *x, long line, int count, int steps);
-    void (*few)(int rows, int k, const float *a, const float *b, long ldb, float *c, long ldc, int cols, int add);
-};
-
-#if defined(__clang__)
-#define SHUFFLE(x, y, a, b, c, d) __builtin_shufflevector(x, y, a, b, c, d)
-#else
-#define SHUFFLE(x, y, a, b, c, d) __builtin_shuffle(x, y, (lanes){a, b, c, d})
-#endif
-
-typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
-typedef int32_t lanes __attribute__((vector_size(16)));
-
-// Writes panel[p*width + i] = x[i*line + p] for i < count, p < steps: four lines at
-// a time, as transposed 4 x 4 blocks.
-static inline __attribute__((always_inline)) void transpose4(float *panel, const int width, const float *x, long line, int count, int steps) {
-    if (count < width) memset(panel, 0, (size_t)steps * width * sizeof(float));
-    int i = 0;
-    for (; i + 4 <= count; i += 4, x += 4 * line) {
-        int p = 0;
-        for (; p + 4 <= steps; p += 4) {
-            quad r0 = *(quad *)(x + p), r1 = *(quad *)(x + line + p);
-            quad r2 = *(quad *)(x + 2 * line + p), r3 = *(quad *)(x + 3 * line + p);
-            quad even01 = SHUFFLE(r0, r1, 0, 4, 2, 6), odd01 = SHUFFLE(r0, r1, 1, 5, 3, 7);
-            quad even23 = SHUFFLE(r2, r3, 0, 4, 2, 6), odd23 = SHUFFLE(r2, r3, 1, 5, 3, 7);
-            float *to = panel + (long)p * width + i;
-            *(quad *)to = SHUFFLE(even01, even23, 0, 1, 4, 5);
-            *(quad *)(to + width) = SHUFFLE(odd01, odd23, 0, 1, 4, 5);
-            *(quad *)(to + 2 * width) = SHUFFLE(even01, even23, 2, 3, 6, 7);
-            *(quad *)(to + 3 * width) = SHUFFLE(odd01, odd23, 2, 3, 6, 7);
-        }
-        for (; p < steps; p++)
-            for (int r = 0; r < 4; r++) panel[(long)p * width + i + r] = x[r * line + p];
-    }
-    for (; i < count; i++, x += line)
-        for (int p = 0; p < steps; p++) panel[(long)p * width + i] = x[p];
-}
-
-static void transpose_16(float *panel, const float *x, long line, int count, int steps) { transpose4(panel, 16, x, line, count, steps); }
-static void transpose_8(float *panel, const float *x, long line, int count, int steps) { transpose4(panel, 8, x, line, count, steps); }
-
-#if defined(__x86_64__)
-#include "gemm_transpose.h"
-#define NAME(x) x##_avx512
-#define TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq")))
-#define LANES 16
-#define ROWS 14
-#define TRANSPOSE_LINES transpose_avx512
-#define FEW few_avx512
-#include "gemm_kernel.h"
-
-#define NAME(x) x##_avx2
-#define TARGET __attribute__((target("avx2,fma")))
-#define LANES 8
-#define ROWS 6
-#define TRANSPOSE_LINES transpose_16
-#define FEW 0
-#include "gemm_kernel.h"
-#endif
-
-#define NAME(x) x##_portable
-#define TARGET
-#define LANES 4
-#define ROWS 6
-#define TRANSPOSE_LINES transpose_8
-#define FEW 0
-#include "gemm_kernel.h"
-
-static const struct kernel *best_kernel(void) {
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512dq")) return &kernel_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &kernel_avx2;
-#endif
-    return &kernel_portable;
-}
-
-static const struct kernel *kernel;
+// The kernels in use; tests choose others.
+static const struct kernel *float32, *bfloat16;
 static pthread_key_t workspace_key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void init(void) {
-    kernel = best_kernel();
+    float32 = float32_kernels()[0];
+    bfloat16 = bfloat16_kernels()[0];
     pthread_key_create(&workspace_key, free);
 }
 
-// The calling thread's room for one block of A and, behind it, one of B.
+const struct kernel *gemm_kernel(int narrow, const char *name) {
+    pthread_once(&once, init);
+    const struct kernel **used = narrow ? &bfloat16 : &float32;
+    if (!name) return *used;
+    for (const struct kernel *const *x = narrow ? bfloat16_kernels() : float32_kernels(); *x; x++)
+        if (!strcmp((*x)->name, name)) return *used = *x;
+    return 0;
+}
+
+// The calling thread's room for one block of A and one of B: a huge page, where the
+// system has them, as the panels lie far apart.
+enum { WORKSPACE = 2 << 20 };
+
 static float *workspace(void) {
     float *w = pthread_getspecific(workspace_key);
     if (w) return w;
-    size_t floats = (size_t)A_PANELS * A_PANEL + STEPS * B_PANELS * COLS_MAX;
     void *fresh;
-    if (posix_memalign(&fresh, 2 << 20, (floats * sizeof(float) + (2<<20)-1) >> 21 << 21)) {
-        fprintf(stderr, "caper: no memory for the %zu bytes a matrix product works in\n", floats * sizeof(float));
+    if (posix_memalign(&fresh, WORKSPACE, WORKSPACE)) {
+        fprintf(stderr, "caper: no memory for the %d bytes a matrix product works in\n", WORKSPACE);
         abort();
     }
-    madvise(fresh, (floats * sizeof(float) + (2<<20)-1) >> 21 << 21, MADV_HUGEPAGE);
+#if defined(MADV_HUGEPAGE)
+    madvise(fresh, WORKSPACE, MADV_HUGEPAGE);
+#endif
     pthread_setspecific(workspace_key, fresh);
     return fresh;
 }
 
 static int min(int a, int b) { return a < b ? a : b; }
 
-// C += or = one packed block of A (m x k) times one of B (k x n).
-static void multiply(int ta, int m, int n, int k, const float *a, const float *b, float *c, long ldc, int add) {
-    const int rows = kernel->rows, cols = kernel->cols;
+// op(X), where X is stored with `line` floats from row to row.
+struct operand {
+    const float *data;
+    long line;
+    int transposed;
+};
+
+// op(X) from a row and a column on.
+static struct operand from(struct operand x, long row, long col) {
+    x.data += x.transposed ? col * x.line + row : row * x.line + col;
+    return x;
+}
+
+// Units of k in a packed block.
+static int units(const struct kernel *with, int k) {
+    return (k + with->multiple - 1) / with->multiple * with->multiple / with->pair;
+}
+
+static void pack_a(const struct kernel *with, float *panels, struct operand a, int m, int k) {
+    (a.transposed ? with->pack_columns : with->pack_rows)(panels, a.data, a.line, m, k);
+    if (with->round) with->round(panels, (m + with->rows - 1) / with->rows * (long)with->a_panel);
+}
+
+static void pack_b(const struct kernel *with, float *panels, struct operand b, int n, int k) {
+    (b.transposed ? with->transpose : with->copy)(panels, b.data, b.line, n, k);
+    if (with->round) with->round(panels, (n + with->cols - 1) / with->cols * (long)with->cols * units(with, k));
+}
+
+// C += or = one packed block of A (m rows) times one of B (n columns).
+static void multiply(const struct kernel *with, int by_column, int m, int n, int units, const float *a, const float *b,
+                     float *c, long ldc, int add) {
+    const int rows = with->rows, cols = with->cols;
     for (int j = 0; j < n; j += cols)
         for (int i = 0; i < m; i += rows)
-            (ta ? kernel->by_step : kernel->by_row)(min(rows, m - i), k, a + (long)(i / rows) * A_PANEL, b + (long)j * k, cols,
-                         c + i * ldc + j, ldc, min(cols, n - j), add);
+            (by_column ? with->by_column : with->by_row)(min(rows, m - i), units, a + (long)(i / rows) * with->a_panel,
+                                                         b + (long)j * units, cols, c + i * ldc + j, ldc, min(cols, n - j), add);
 }
 
-static void pack_a(float *panel, int ta, int m, int k, const float *a, long lda) {
-    (ta ? kernel->copy_a : kernel->copy_rows)(panel, a, lda, m, k);
-}
-
-static void pack_b(float *panel, int tb, int n, int k, const float *b, long ldb) {
-    if (!tb)
-        kernel->copy_b(panel, b, ldb, n, k);
-    else
-        for (int j = 0; j < n; j += kernel->cols, panel += (long)k * kernel->cols)
-            kernel->transpose_b(panel, b + j * ldb, ldb, min(kernel->cols, n - j), k);
-}
-
-static void multiply_few(int ta, int tb, int m, int n, int k, const float *a, const float *b, long ldb, float *c, long ldc, int add, float *room) {
-    const int cols = kernel->cols;
+// The same for so few rows that a panel of B is read once. Copying B would take longer
+// than the product, so it is read in place if the kernel can.
+static void multiply_few(const struct kernel *with, int by_column, int m, int n, int k, const float *a, struct operand b,
+                         float *panel, float *c, long ldc, int add) {
     int j = 0;
-    if (tb && kernel->few) {
-        if (!ta)
-            for (; j < n; j += 16) kernel->few(m, k, a, b + j * ldb, ldb, c + j, ldc, min(16, n - j), add);
-    } else if (!tb)
-        for (; j + cols <= n; j += cols)
-            (ta ? kernel->by_step : kernel->by_row)(m, k, a, b + j, ldb, c + j, ldc, cols, add);
-    for (; j < n; j += cols) {
-        pack_b(room, tb, min(cols, n - j), k, tb ? b + j * ldb : b + j, ldb);
-        multiply(ta, m, min(cols, n - j), k, a, room, c + j, ldc, add);
+    if (b.transposed && with->few && !by_column)
+        for (; j < n; j += 16) with->few(m, k, a, b.data + j * b.line, b.line, c + j, ldc, min(16, n - j), add);
+    if (!b.transposed && with->in_place)
+        for (; j + with->cols <= n; j += with->cols)
+            (by_column ? with->by_column : with->by_row)(m, k, a, b.data + j, b.line, c + j, ldc, with->cols, add);
+    for (; j < n; j += with->cols) {
+        const int cols = min(with->cols, n - j);
+        pack_b(with, panel, from(b, 0, j), cols, k);
+        multiply(with, by_column, m, cols, units(with, k), a, panel, c + j, ldc, add);
     }
+}
+
+// C = or += op(A) op(B) on the calling thread.
+static void multiply_serial(const struct kernel *with, int m, int n, int k, struct operand a, struct operand b,
+                            float *c, long ldc, int accumulate) {
+    if (k == 0 && !accumulate)
+        for (int i = 0; i < m; i++) memset(c + i * ldc, 0, n * sizeof(float));
+    float *block_a = workspace(), *block_b = block_a + (long)with->a_panels * with->a_panel;
+    const int most_rows = with->a_panels * with->rows, most_cols = with->b_panels * with->cols;
+    if (with->enter) with->enter();
+    if (m <= with->rows)
+        for (int p = 0; p < k; p += with->steps) {
+            const int steps = min(with->steps, k - p);
+            pack_a(with, block_a, from(a, 0, p), m, steps);
+            multiply_few(with, a.transposed, m, n, steps, block_a, from(b, p, 0), block_b, c, ldc, accumulate || p > 0);
+        }
+    else
+        for (int j = 0; j < n; j += most_cols)
+            for (int p = 0; p < k; p += with->steps) {
+                const int cols = min(most_cols, n - j), steps = min(with->steps, k - p);
+                pack_b(with, block_b, from(b, p, j), cols, steps);
+                for (int i = 0; i < m; i += most_rows) {
+                    const int rows = min(most_rows, m - i);
+                    pack_a(with, block_a, from(a, i, p), rows, steps);
+                    multiply(with, a.transposed, rows, cols, units(with, steps), block_a, block_b, c + i * ldc + j, ldc, accumulate || p > 0);
+                }
+            }
+    if (with->leave) with->leave();
 }
 
 void gemm_serial(int ta, int tb, int m, int n, int k, const float *a, int lda, const float *b,
                  int ldb, float *c, int ldc, int accumulate) {
     pthread_once(&once, init);
-    if (k == 0 && !accumulate)
-        for (int i = 0; i < m; i++) memset(c + (long)i * ldc, 0, n * sizeof(float));
-    float *block_a = workspace(), *block_b = block_a + (long)A_PANELS * A_PANEL;
-    const int most_rows = A_PANELS * kernel->rows;
-    if (m <= kernel->rows) {
-        for (int p = 0; p < k; p += STEPS) {
-            const int kb = min(STEPS, k - p);
-            pack_a(block_a, ta, m, kb, ta ? a + (long)p * lda : a + p, lda);
-            multiply_few(ta, tb, m, n, kb, block_a, tb ? b + p : b + (long)p * ldb, ldb, c, ldc, accumulate || p > 0, block_b);
-        }
-        return;
-    }
-    // Few rows read a panel of B only once or twice: better while it is still in the
-    // first-level cache.
-    const int most_cols = (m > 2 * kernel->rows ? B_PANELS : 4) * kernel->cols;
-    for (int j = 0; j < n; j += most_cols)
-        for (int p = 0; p < k; p += STEPS) {
-            int nb = min(most_cols, n - j), kb = min(STEPS, k - p);
-            pack_b(block_b, tb, nb, kb, tb ? b + (long)j * ldb + p : b + (long)p * ldb + j, ldb);
-            for (int i = 0; i < m; i += most_rows) {
-                int mb = min(most_rows, m - i);
-                pack_a(block_a, ta, mb, kb, ta ? a + (long)p * lda + i : a + (long)i * lda + p, lda);
-                multiply(ta, mb, nb, kb, block_a, block_b, c + (long)i * ldc + j, ldc, accumulate || p > 0);
-            }
-        }
+    multiply_serial(float32, m, n, k, (struct operand){a, lda, ta}, (struct operand){b, ldb, tb}, c, ldc, accumulate);
 }
 
-// A product cut into blocks of C, block_rows x block_cols each: one task a block.
+// A product whose C is cut into blocks: one task a block.
 struct product {
-    int ta, tb, m, n, k, lda, ldb, ldc, accumulate;
-    const float *a, *b;
+    const struct kernel *with;
+    int m, n, k;
+    struct operand a, b;
     float *c;
+    long ldc;
+    int accumulate;
     int block_rows, block_cols;
 };
+
+static void product_block(void *arg, int task) {
+    const struct product *x = arg;
+    const int across = (x->n + x->block_cols - 1) / x->block_cols;
+    const int i = task / across * x->block_rows, j = task % across * x->block_cols;
+    multiply_serial(x->with, min(x->block_rows, x->m - i), min(x->block_cols, x->n - j), x->k,
+                    from(x->a, i, 0), from(x->b, 0, j), x->c + i * x->ldc + j, x->ldc, x->accumulate);
+}
 
 static int blocks(int n, int size) { return (n + size - 1) / size; }
 
 // Cuts C into `parts` blocks of whole tiles and returns the time that this takes
-// relative to one block on one of `parts` threads: the largest block may hold more
-// than its share, and every row of blocks packs B again, every column A, at the cost
+// on that many threads, relative to an even share of the products: the largest block
+// may hold more, and every row of blocks packs B again, every column A, at the cost
 // of some five rows or columns of products.
 static double cut(struct product *x, int parts) {
-    const int tiles_m = blocks(x->m, kernel->rows), tiles_n = blocks(x->n, kernel->cols);
+    const int tiles_down = blocks(x->m, x->with->rows), tiles_across = blocks(x->n, x->with->cols);
     double best = INFINITY;
     for (int down = 1; down <= parts; down++) {
         if (parts % down) continue;
         const int across = parts / down;
-        const int rows = blocks(tiles_m, down), cols = blocks(tiles_n, across);
-        double time = (double)rows * cols * parts / ((double)tiles_m * tiles_n) * (1 + 5.0 * down / x->m + 5.0 * across / x->n);
+        const int rows = blocks(tiles_down, down), cols = blocks(tiles_across, across);
+        double largest = (double)rows * cols * parts / ((double)tiles_down * tiles_across);
+        double time = largest * (1 + 5.0 * down / x->m + 5.0 * across / x->n);
         if (time >= best) continue;
         best = time;
-        x->block_rows = rows * kernel->rows;
-        x->block_cols = cols * kernel->cols;
+        x->block_rows = rows * x->with->rows;
+        x->block_cols = cols * x->with->cols;
     }
     return best;
 }
 
-static void product_block(void *arg, int task) {
-    const struct product *x = arg;
-    int across = blocks(x->n, x->block_cols);
-    int i = task / across * x->block_rows, j = task % across * x->block_cols;
-    gemm_serial(x->ta, x->tb, min(x->block_rows, x->m - i), min(x->block_cols, x->n - j), x->k,
-                x->ta ? x->a + i : x->a + (long)i * x->lda, x->lda,
-                x->tb ? x->b + (long)j * x->ldb : x->b + j, x->ldb,
-                x->c + (long)i * x->ldc + j, x->ldc, x->accumulate);
-}
-
-void gemm(struct cpu *cpu, int ta, int tb, int m, int n, int k, const float *a, int lda,
-          const float *b, int ldb, float *c, int ldc, int accumulate) {
+static void multiply_parallel(struct cpu *cpu, const struct kernel *with, int m, int n, int k, struct operand a,
+                              struct operand b, float *c, long ldc, int accumulate) {
     if (m == 0 || n == 0) return;
-    pthread_once(&once, init);
-    struct product x = {ta, tb, m, n, k, lda, ldb, ldc, accumulate, a, b, c, m, n};
+    struct product x = {with, m, n, k, a, b, c, ldc, accumulate, m, n};
     // A block of less than LEAST products, some five microseconds, is not worth a
-    // thread's attention. With several blocks a thread, a slow one holds nobody up:
-    // welcome where it costs next to nothing.
+    // thread's attention. Several blocks a thread are welcome where they cost next to
+    // nothing, as then a slow thread holds nobody up.
     enum { LEAST = 1 << 19 };
     const double most = (m + 12.0) * n * k / LEAST;  // reading B costs about a dozen rows
-    if (cpu->threads > 1 && most >= 2) {
-        double time = cut(&x, most < cpu->threads ? (int)most : cpu->threads);
-        for (int each = 4; each > 1; each /= 2)
-            if (cpu->threads * each <= most && cut(&x, cpu->threads * each) < 1.04 * time) break;
-            else if (each == 2) cut(&x, most < cpu->threads ? (int)most : cpu->threads);
+    const int threads = min(cpu->threads, most < cpu->threads ? (int)most : cpu->threads);
+    if (threads > 1) {
+        const double time = cut(&x, threads);
+        int each = 4;
+        while (each > 1 && (threads * each > most || cut(&x, threads * each) > 1.04 * time)) each /= 2;
+        if (each == 1) cut(&x, threads);
     }
     parallel_for(cpu, product_block, &x, blocks(m, x.block_rows) * blocks(n, x.block_cols));
+}
+
+void gemm_float32(struct cpu *cpu, int ta, int tb, int m, int n, int k, const float *a, int lda,
+                  const float *b, int ldb, float *c, int ldc, int accumulate) {
+    pthread_once(&once, init);
+    multiply_parallel(cpu, float32, m, n, k, (struct operand){a, lda, ta}, (struct operand){b, ldb, tb}, c, ldc, accumulate);
+}
+
+void gemm_bfloat16(struct cpu *cpu, int ta, int tb, int m, int n, int k, const float *a, int lda,
+                   const float *b, int ldb, float *c, int ldc, int accumulate) {
+    pthread_once(&once, init);
+    multiply_parallel(cpu, bfloat16, m, n, k, (struct operand){a, lda, ta}, (struct operand){b, ldb, tb}, c, ldc, accumulate);
 }

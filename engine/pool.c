@@ -96,13 +96,13 @@ static void run(struct cpu *cpu, cpu_task fn, void *arg, int tasks) {
     pthread_mutex_unlock(&p->busy);
 }
 
-// Returns a runtime of that many threads, the caller's included, or 0 without
-// memory. Where the system gives fewer threads, the work is done by those. A
+// Returns a runtime of that many threads, the caller's included, whose gemm rounds the
+// factors to bfloat16 or does not; 0 without memory. Where the system gives fewer threads, the work is done by those. A
 // runtime lives as long as the process.
-struct cpu *cpu_new(int threads) {
+struct cpu *cpu_new(int threads, int bfloat16) {
     struct pool *p = calloc(1, sizeof *p);
     if (!p) return 0;
-    p->cpu = (struct cpu){threads, run, gemm, gemm_serial};
+    p->cpu = (struct cpu){threads, run, bfloat16 ? gemm_bfloat16 : gemm_float32, gemm_serial};
     pthread_mutex_init(&p->busy, 0);
     pthread_mutex_init(&p->lock, 0);
     pthread_cond_init(&p->work, 0);

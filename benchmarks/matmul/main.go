@@ -35,7 +35,12 @@ func main() {
 func device(threads int, precision string) engine.Device {
 	key := fmt.Sprint(threads, precision)
 	if devices[key] == nil {
-		devices[key] = engine.CPU(threads)
+		p, err := engine.ParsePrecision(precision)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "matmul:", err)
+			os.Exit(2)
+		}
+		devices[key] = engine.CPU(threads, engine.WithPrecision(p))
 	}
 	return devices[key]
 }
