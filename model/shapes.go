@@ -1,0 +1,20 @@
+package model
+
+import (
+	"fmt"
+
+	"caper/engine"
+	"caper/model/decoder"
+)
+
+// OnShapes returns a model on a device of shapes (engine.Shapes), however large: its
+// steps compute nothing, and an observer of the device hears what they would launch.
+// The weights of a frozen one get no gradient, as when an adapter is trained.
+func OnShapes(c Config, dev engine.Device, frozen bool) (*Model, error) {
+	if err := c.Text.Validate(); err != nil {
+		return nil, fmt.Errorf("model configuration: %w", err)
+	}
+	p := decoder.OnShapes(dev, frozen)
+	m := build(c, dev, p, p)
+	return m, p.Finish()
+}

@@ -1,0 +1,93 @@
+package plan
+
+import (
+	"slices"
+
+	"caper/model"
+	"caper/model/lora"
+)
+
+// Activations is what the activations of a batch take under each way of checkpointing,
+// in bytes.
+type Activations struct {
+	None      Checkpointing `json:"none"`      // keep everything that the backward pass reads
+	Selective Checkpointing `json:"selective"` // make again what light operators wrote: norms, SiLU products, convolutions
+	Full      Checkpointing `json:"full"`      // keep each layer's input, and run the layer again
+}
+
+// Checkpointing is the memory of one way.
+type Checkpointing struct {
+	Kept float64 `json:"kept_bytes"` // between forward and backward
+	// Peak adds what lives besides in the backward pass: everything of the layer under
+	// way, with gradients.
+	Peak float64 `json:"peak_bytes"`
+}
+
+// activations derives the memory of each way from walks: of the whole model, and of a
+// model with one layer of each kind, which shows what a layer needs while it runs
+// backwards.
+func activations(c model.Config, b Batch, adapter *lora.Config, whole *Walk) (Activations, error) {
+	text := c.Text.Shared()
+	stream := float64(b.Tokens()) * float64(text.HiddenSize) * elementBytes
+	layer := 0.0
+	for _, kind := range slices.Compact(slices.Sorted(slices.Values(text.LayerTypes))) {
+		one, err := Step(oneLayer(c, kind), b, adapter)
+		if err != nil {
+			return Activations{}, err
+		}
+		layer = max(layer, one.Peak-stream)
+	}
+	selective, full := whole.Kept-whole.Light, float64(text.Layers)*stream
+	return Activations{
+		None:      Checkpointing{whole.Kept, whole.Peak},
+		Selective: Checkpointing{selective, min(whole.Peak, selective+layer)},
+		Full:      Checkpointing{full, min(whole.Peak, full+layer)},
+	}, nil
+}
+
+// Precision is the bytes per parameter of what training keeps besides the bf16 weights.
+type Precision struct {
+	Gradient, Master, Moments float64
+}
+
+// The usual choices: gradients in bf16 or float32; both of AdamW's moments in float32,
+// or in bf16 with stochastic rounding.
+var (
+	Mixed       = Precision{Gradient: 2, Master: 4, Moments: 8}
+	MixedFloat  = Precision{Gradient: 4, Master: 4, Moments: 8}
+	MomentsBF16 = Precision{Gradient: 2, Master: 4, Moments: 4}
+)
+
+// Static is the memory of one GPU that does not depend on the batch, in bytes.
+type Static struct {
+	Recipe    string  `json:"recipe"`
+	Stage     int     `json:"zero_stage"` // 0: everything on every GPU
+	Weights   float64 `json:"weights_bytes"`
+	Gradients float64 `json:"gradients_bytes"`
+	Master    float64 `json:"master_bytes"`
+	Moments   float64 `json:"moments_bytes"`
+}
+
+// Total sums the parts up.
+func (s Static) Total() float64 { return s.Weights + s.Gradients + s.Master + s.Moments }
+
+// static returns the memory of each GPU of n under a stage of ZeRO (Rajbhandari et al.
+// 2020, arXiv 1910.02054): stage 1 cuts what the optimiser holds into n parts, stage 2
+// the gradients as well, stage 3 also the weights. trained of the parameters have
+// gradients and optimiser state.
+func static(recipe string, parameters, trained int, p Precision, stage, n int) Static {
+	part := func(from int) float64 {
+		if stage >= from {
+			return 1 / float64(n)
+		}
+		return 1
+	}
+	t := float64(trained)
+	return Static{
+		Recipe: recipe, Stage: stage,
+		Weights:   2 * float64(parameters) * part(3),
+		Gradients: p.Gradient * t * part(2),
+		Master:    p.Master * t * part(1),
+		Moments:   p.Moments * t * part(1),
+	}
+}
