@@ -2,6 +2,7 @@ package decoder
 
 import (
 	"math/rand/v2"
+	"strings"
 
 	"caper/engine"
 	"caper/model/safetensors"
@@ -20,6 +21,12 @@ type Parameter struct {
 	FileType safetensors.DType
 	// Located is where Locate found the weight in a checkpoint.
 	Located *safetensors.Tensor
+}
+
+// KeepsFloat32 reports whether official checkpoints keep the weight of this name in F32
+// when all others are BF16: those by which a delta net's state decays and is scaled.
+func KeepsFloat32(name string) bool {
+	return strings.HasSuffix(name, ".linear_attn.A_log") || strings.HasSuffix(name, ".linear_attn.norm.weight")
 }
 
 // DType returns the type in which p is written to a checkpoint of the given type, for
@@ -157,7 +164,7 @@ func (p *Parameters) Skip(name string) {
 // Add makes the parameter called name. In the engine a vector is a matrix of one row
 // and a convolution [channels, 1, width] one of channels rows.
 func (p *Parameters) Add(name string, init Init, shape ...int) *Parameter {
-	added := &Parameter{Param: &engine.Param{Name: name, Tensor: &engine.Tensor{}}, Shape: shape}
+	added := &Parameter{Param: &engine.Param{Name: name, Tensor: &engine.Tensor{}}, Shape: shape, Float32: KeepsFloat32(name)}
 	if p.err == nil {
 		p.err = p.fill(added, name, init)
 	}

@@ -83,20 +83,17 @@ func newDelta(c Config, p *decoder.Parameters, prefix string) *deltaMixer {
 	matrix := decoder.Normal(c.InitRange)
 	values := c.ValueHeads * c.ValueDim
 	channels := 2*c.KeyHeads*c.KeyDim + values
-	d := &deltaMixer{
+	return &deltaMixer{
 		qkv:    p.AddLinear(prefix+"in_proj_qkv.weight", matrix, channels, c.HiddenSize),
 		z:      p.AddLinear(prefix+"in_proj_z.weight", matrix, values, c.HiddenSize),
 		b:      p.AddLinear(prefix+"in_proj_b.weight", matrix, c.ValueHeads, c.HiddenSize),
 		a:      p.AddLinear(prefix+"in_proj_a.weight", matrix, c.ValueHeads, c.HiddenSize),
 		conv:   p.Add(prefix+"conv1d.weight", convTaps(c.ConvWidth), channels, 1, c.ConvWidth).Tensor,
+		aLog:   p.Add(prefix+"A_log", decayRate, c.ValueHeads).Tensor,
 		dtBias: p.Add(prefix+"dt_bias", decoder.Constant(1), c.ValueHeads).Tensor,
+		norm:   p.Add(prefix+"norm.weight", decoder.Constant(1), c.ValueDim).Tensor,
 		output: p.AddLinear(prefix+"out_proj.weight", matrix, c.HiddenSize, values),
 	}
-	aLog := p.Add(prefix+"A_log", decayRate, c.ValueHeads)
-	norm := p.Add(prefix+"norm.weight", decoder.Constant(1), c.ValueDim)
-	aLog.Float32, norm.Float32 = true, true
-	d.aLog, d.norm = aLog.Tensor, norm.Tensor
-	return d
 }
 
 // convTaps is uniform with the variance 1/(3 width), the usual start of a convolution

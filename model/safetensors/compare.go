@@ -1,6 +1,7 @@
 package safetensors
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -32,7 +33,7 @@ type Difference struct {
 
 // Compare returns the differences of all tensors of two checkpoints, sorted by name,
 // those that are equal included. Both are read once, a block at a time.
-func Compare(a, b Tensors) ([]Difference, error) {
+func Compare(ctx context.Context, a, b Tensors) ([]Difference, error) {
 	names := map[string]bool{}
 	inB := map[string]bool{}
 	for _, name := range a.Names() {
@@ -43,6 +44,9 @@ func Compare(a, b Tensors) ([]Difference, error) {
 	}
 	var all []Difference
 	for _, name := range slices.Sorted(maps.Keys(union(names, inB))) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		d := Difference{Name: name}
 		var pair [2]Tensor
 		for i, side := range []struct {

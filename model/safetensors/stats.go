@@ -46,7 +46,7 @@ func (t Tensor) Stats() (Stats, error) {
 // numbers stores the elements from, from+1, ... of a tensor of any type in dst.
 func (t Tensor) numbers(dst []float64, from int) ([]float64, error) {
 	data := t.part(from, from+len(dst))
-	if t.checkFloat() == nil {
+	if t.IsFloat() {
 		decode(t.DType, data, dst)
 		return dst, nil
 	}

@@ -103,9 +103,13 @@ func (t Tensor) checkLen(n int) error {
 	return nil
 }
 
+// IsFloat reports whether the elements are floats.
+func (t Tensor) IsFloat() bool {
+	return t.DType == F32 || t.DType == BF16 || t.DType == F16 || t.DType == F64
+}
+
 func (t Tensor) checkFloat() error {
-	switch t.DType {
-	case F32, BF16, F16, F64:
+	if t.IsFloat() {
 		return nil
 	}
 	return fmt.Errorf("%s: tensor %q is %s, want F32, BF16, F16 or F64", t.File, t.Name, t.DType)

@@ -49,7 +49,7 @@ func (e *Entry) check() error {
 		given = len(e.F64)
 	case e.Tensor != nil:
 		given = e.Tensor.Len()
-		isFloat = isFloat && e.Tensor.checkFloat() == nil || e.DType == e.Tensor.DType
+		isFloat = isFloat && e.Tensor.IsFloat() || e.DType == e.Tensor.DType
 	case e.Fill != nil || e.Len() == 0:
 		given = e.Len()
 	}
