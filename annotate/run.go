@@ -15,7 +15,7 @@ import (
 
 // queueLength bounds the rollouts that wait or are at work, per worker: memory
 // does not grow with the input, and one slow query does not hold the others up.
-const queueLength = 256
+const queueLength = 1024
 
 // job is a rollout on its way through the workers.
 type job struct {

@@ -41,12 +41,11 @@ type statement struct {
 // g. The token scan and the tree must agree on the outermost clauses; ok is false
 // when text is no single query or they do not.
 func parse(text string, schema *sql.Schema, g Granularity) (s *statement, ok bool) {
-	tree, err := sql.Parse(text)
+	tree, clauses, err := sql.ParseUnits(text)
 	if err != nil {
 		return nil, false
 	}
 	nodes := sql.ClauseNodes(tree)
-	clauses := sql.Clauses(text)
 	if len(nodes) != len(clauses) {
 		return nil, false
 	}

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Extra holds the fields of a line that its format does not name, so that they
@@ -76,6 +77,9 @@ func unmarshalWithExtra(object []byte, v any) (Extra, error) {
 
 // fields maps the JSON names of a struct's fields to their indexes.
 func fields(t reflect.Type) map[string]int {
+	if known, ok := fieldsOfTypes.Load(t); ok {
+		return known.(map[string]int)
+	}
 	names := make(map[string]int, t.NumField())
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
@@ -83,8 +87,11 @@ func fields(t reflect.Type) map[string]int {
 			names[name] = i
 		}
 	}
+	fieldsOfTypes.Store(t, names)
 	return names
 }
+
+var fieldsOfTypes sync.Map // reflect.Type to what fields returns
 
 // isNull reports that a value is null, which encoding/json would read as an empty one.
 func isNull(raw json.RawMessage) bool { return string(raw) == "null" }

@@ -28,22 +28,35 @@ const MaxTextBytes = 1 << 17
 // LIMIT after a set operation are units of their own. VALUES counts as SELECT.
 func Clauses(text string) []Clause {
 	offset, scanned := fenced(text)
-	s := scanner{src: scanned, tokens: lexer.Lex(scanned)}
+	units := clauses(scanned, lexer.Lex(scanned))
+	for i := range units {
+		units[i].Start += offset
+		units[i].End += offset
+	}
+	if len(units) > 0 {
+		units[0].Start = 0
+	}
+	return units
+}
+
+// clauses cuts the tokens of a text.
+func clauses(text string, tokens []token.Token) []Clause {
+	s := scanner{src: text, tokens: tokens}
 	s.cutFirstStatement()
 	s.scan()
 	if len(s.units) == 0 {
 		return nil
 	}
-	for i := range s.units {
-		s.units[i].Start += offset
-		if i > 0 {
-			s.units[i-1].End = s.units[i].Start
-		}
+	for i := range s.units[1:] {
+		s.units[i].End = s.units[i+1].Start
 	}
 	s.units[0].Start = 0
-	s.units[len(s.units)-1].End = offset + s.end
+	s.units[len(s.units)-1].End = s.end
 	return s.units
 }
+
+// fence opens and closes a Markdown block.
+const fence = "```"
 
 // fenced returns the part of text to scan and its offset: the inside of the
 // first Markdown code fence where there is one. SQLite would read the fence's
@@ -52,7 +65,6 @@ func fenced(text string) (offset int, inside string) {
 	if len(text) > MaxTextBytes {
 		text = text[:MaxTextBytes]
 	}
-	const fence = "```"
 	open := strings.Index(text, fence)
 	if open < 0 {
 		return 0, text

@@ -46,6 +46,26 @@ func (e *ParseError) Error() string {
 // parentheses, chains of AND and OR (flattened), INDEXED BY and MATERIALIZED
 // hints, the noise words INNER, OUTER and AS.
 func Parse(text string) (*Node, error) {
+	t, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return t.tree, nil
+}
+
+// ParseUnits is Parse and Clauses of one text, which costs less than both.
+func ParseUnits(text string) (*Node, []Clause, error) {
+	t, err := parse(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	if strings.Contains(text, fence) { // in a string: Clauses takes it for a fence
+		return t.tree, Clauses(text), nil
+	}
+	return t.tree, clauses(text, t.tokens), nil
+}
+
+func parse(text string) (*translator, error) {
 	if len(text) > MaxTextBytes {
 		return nil, parseError(text, MaxTextBytes, fmt.Sprintf("statement is longer than %d bytes", MaxTextBytes))
 	}
@@ -85,24 +105,26 @@ func parseError(text string, offset int, message string) *ParseError {
 type translator struct {
 	src    string
 	tokens []token.Token
+	tree   *Node // once translated
 	depth  int
 	free   []Node // nodes not handed out yet, allocated in blocks
 }
 
 // translate runs the translator over one statement. Faults deep inside the
 // recursion travel as a panic with a *ParseError and end here.
-func translate(text string, statement *ast.SelectStmt) (block *Node, err error) {
-	t := &translator{src: text, tokens: lexer.Lex(text)}
+func translate(text string, statement *ast.SelectStmt) (t *translator, err error) {
+	t = &translator{src: text, tokens: lexer.Lex(text)}
 	defer func() {
 		if r := recover(); r != nil {
 			fault, ok := r.(*ParseError)
 			if !ok {
 				panic(r)
 			}
-			block, err = nil, fault
+			t, err = nil, fault
 		}
 	}()
-	return t.block(statement), nil
+	t.tree = t.block(statement)
+	return t, nil
 }
 
 // fail abandons the translation.
@@ -121,8 +143,8 @@ func (t *translator) leave() { t.depth-- }
 
 // node makes a node over [start, end) and adopts children, skipping nil ones.
 func (t *translator) node(kind Kind, value string, start, end int, children ...*Node) *Node {
-	if len(t.free) == 0 {
-		t.free = make([]Node, 32)
+	if len(t.free) == 0 { // a statement has some more tokens than nodes
+		t.free = make([]Node, min(max(3*len(t.tokens)/4, 8), 64))
 	}
 	n := &t.free[0]
 	t.free = t.free[1:]

@@ -13,17 +13,15 @@ func (q Quirks) RewritePrediction(query string) string {
 	return q.Rewrite(query)
 }
 
-var (
-	joinOperators = strings.NewReplacer("> =", ">=", "< =", "<=", "! =", "!=")
-	currentYear   = regexp.MustCompile(`(?i)YEAR\s*\(\s*CURDATE\s*\(\s*\)\s*\)\s*`)
-	distinct      = regexp.MustCompile(`(?i)\bDISTINCT\b`)
-)
+var currentYear = regexp.MustCompile(`(?i)YEAR\s*\(\s*CURDATE\s*\(\s*\)\s*\)\s*`)
 
 // Rewrite returns the text that runs in place of a query, gold or predicted. The
 // evaluator joins operators and sets the year inside quotes too.
 func (q Quirks) Rewrite(query string) string {
 	if q.Has(OperatorsJoined) {
-		query = joinOperators.Replace(query)
+		for _, sign := range []string{">", "<", "!"} {
+			query = strings.ReplaceAll(query, sign+" =", sign+"=")
+		}
 	}
 	if q.Has(CurrentYear) && mentions(query, "curdate") {
 		query = currentYear.ReplaceAllString(query, "2020")
@@ -48,30 +46,38 @@ func mentions(query, word string) bool {
 	return false
 }
 
-// verbatim is a string, quoted name or comment, closed or not. One in brackets is a
-// name too.
-var verbatim = regexp.MustCompile(`(?s)'[^']*'?|"[^"]*"?|` + "`[^`]*`?" + `|\[[^\]]*\]?|--[^\n]*|/\*.*?(?:\*/|$)`)
-
+// stripDistinct removes the word DISTINCT outside quotes and comments.
 func stripDistinct(query string) string {
+	const word = "distinct"
 	var out strings.Builder
-	at := 0
-	for _, span := range verbatim.FindAllStringIndex(query, -1) {
-		out.WriteString(distinct.ReplaceAllString(query[at:span[0]], ""))
-		out.WriteString(query[span[0]:span[1]])
-		at = span[1]
+	kept := 0 // what is ahead has been written
+	for i := 0; i < len(query); {
+		n, _ := verbatimAt(query[i:])
+		switch end := i + len(word); {
+		case n > 0:
+			i += n
+		case end <= len(query) && strings.EqualFold(query[i:end], word) && (i == 0 || !isWordByte(query[i-1])) &&
+			(end == len(query) || !isWordByte(query[end])):
+			out.WriteString(query[kept:i])
+			i, kept = end, end
+		default:
+			i++
+		}
 	}
-	out.WriteString(distinct.ReplaceAllString(query[at:], ""))
+	out.WriteString(query[kept:])
 	return out.String()
+}
+
+func isWordByte(c byte) bool {
+	return c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' || '0' <= c && c <= '9'
 }
 
 // firstStatement cuts behind the first semicolon outside quotes and brackets.
 func firstStatement(query string) string {
-	quoted := verbatim.FindAllStringIndex(query, -1)
 	depth := 0
 	for i := 0; i < len(query); i++ {
-		if len(quoted) > 0 && i == quoted[0][0] {
-			i = quoted[0][1] - 1
-			quoted = quoted[1:]
+		if n, _ := verbatimAt(query[i:]); n > 0 {
+			i += n - 1
 			continue
 		}
 		switch query[i] {

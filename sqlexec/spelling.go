@@ -79,7 +79,7 @@ func isPlainName(quoted string) bool {
 		return false
 	}
 	for i := 1; i < len(quoted)-1; i++ {
-		if c := quoted[i]; !(c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' || '0' <= c && c <= '9' || c >= 0x80) {
+		if c := quoted[i]; !isWordByte(c) && c < 0x80 {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package sqlexec
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -87,4 +88,23 @@ func TestPrefetch(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Stripping DISTINCT by hand is stripping it by a regular expression.
+func TestStripDistinct(t *testing.T) {
+	verbatim := regexp.MustCompile(`(?s)'[^']*'?|"[^"]*"?|` + "`[^`]*`?" + `|\[[^\]]*\]?|--[^\n]*|/\*.*?(?:\*/|$)`)
+	distinct := regexp.MustCompile(`(?i)\bDISTINCT\b`)
+	parts := []string{"distinct", "DISTINCT", " ", "x", "_", "1", "ö", "'", "\"", "`", "[", "]", "--", "\n", "/*", "*/", "(", ","}
+	rapid.Check(t, func(t *rapid.T) {
+		query := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 0, 10).Draw(t, "parts"), "")
+		want, at := "", 0
+		for _, span := range verbatim.FindAllStringIndex(query, -1) {
+			want += distinct.ReplaceAllString(query[at:span[0]], "") + query[span[0]:span[1]]
+			at = span[1]
+		}
+		want += distinct.ReplaceAllString(query[at:], "")
+		if have := stripDistinct(query); have != want {
+			t.Fatalf("%q becomes %q, not %q", query, have, want)
+		}
+	})
 }
