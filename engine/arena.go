@@ -47,6 +47,16 @@ func (a *arena) reset() {
 	}
 }
 
+// poison fills the memory with NaN, used or not.
+func (a *arena) poison() {
+	for _, b := range a.blocks32 {
+		poison(b.data)
+	}
+	for _, b := range a.blocks64 {
+		poison(b.data)
+	}
+}
+
 func (a *arena) bytes() int {
 	n := 0
 	for _, b := range a.blocks32 {

@@ -91,12 +91,13 @@ type Phase uint8
 // The phases of a step.
 const (
 	Forward Phase = iota
+	Replay        // forward once more, of what checkpointing has not kept
 	Backward
 	Update // the optimiser
 )
 
 // String returns the phase's name in lower case.
-func (p Phase) String() string { return [...]string{"forward", "backward", "update"}[p] }
+func (p Phase) String() string { return [...]string{"forward", "replay", "backward", "update"}[p] }
 
 // Launch is one call of an operator in one phase, as an Observer hears of it.
 type Launch struct {
@@ -140,9 +141,9 @@ func ObserverOf(dev Device) Observer {
 }
 
 // observeForward runs op's forward pass and reports it.
-func (t *Tape) observeForward(op Op) {
+func (t *Tape) observeForward(op Op, phase Phase) {
 	c := op.Cost()
-	l := Launch{Operator: c.Operator, Phase: Forward, Reads: c.Reads.present(), Writes: c.Writes.present(), Saves: c.Saves.present(), FLOPs: c.Forward, Light: c.Light}
+	l := Launch{Operator: c.Operator, Phase: phase, Reads: c.Reads.present(), Writes: c.Writes.present(), Saves: c.Saves.present(), FLOPs: c.Forward, Light: c.Light}
 	l.Start = time.Now()
 	op.Forward(t)
 	l.Duration = time.Since(l.Start)

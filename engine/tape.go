@@ -30,17 +30,32 @@ func (NoBackward) Backward(*Tape) { panic("engine: operator without a backward p
 type Tape struct {
 	dev      Device
 	observer Observer // nil when nobody looks
-	values   arena
-	scratch  arena
+	values   arena    // what lasts until Reset
+	scratch  arena    // what lasts for one operator
 	headers  []*Tensor
 	used     int
-	ops      []Op
+	calls    []call
 	pools    map[any]opPool
+
+	layers          []layer
+	place           place
+	brief, previous arena // what lasts for one layer; that of the layer before
+	innerGrads      arena // what lasts for one layer run backwards: gradients of inner tensors
+	cheap           bool  // NewCheap was called since the last operator ran
+
+	// Checkpointing is what layers keep for the backward pass.
+	Checkpointing Checkpointing
 	// Inference stops the tape from remembering operators: no backward pass.
 	Inference bool
 	// Poison fills new tensors and scratch with NaN, so that a read of memory
 	// that nobody wrote shows up in the result. For tests.
 	Poison bool
+}
+
+// call is an operator that ran, and whether its results are cheap to make again.
+type call struct {
+	op    Op
+	cheap bool
 }
 
 // NewTape returns an empty tape whose tensors live on dev.
@@ -58,14 +73,50 @@ func (t *Tape) Reference() bool { return t.dev.reference() }
 func (t *Tape) CPU() bool { return t.dev.runtime() != nil }
 
 // New returns a tensor of the current step with undefined content.
-func (t *Tape) New(rows, cols int) *Tensor {
+func (t *Tape) New(rows, cols int) *Tensor { return t.new(rows, cols, false) }
+
+// NewCheap is New for the results of an operator that are cheap to make again from
+// what its backward pass needs anyway: Checkpointing may drop them. An operator uses
+// it for all its results or for none.
+func (t *Tape) NewCheap(rows, cols int) *Tensor {
+	t.cheap = true
+	return t.new(rows, cols, true)
+}
+
+func (t *Tape) new(rows, cols int, cheap bool) *Tensor {
+	switch {
+	case t.place == outside:
+		return t.tensor(&t.values, rows, cols)
+	case t.place == backwardInLayer:
+		return t.tensor(&t.innerGrads, rows, cols)
+	}
+	memory := &t.values
+	brief := t.isBrief(cheap)
+	if brief {
+		memory = &t.brief
+	}
+	x := t.tensor(memory, rows, cols)
+	x.inner, x.brief = true, brief
+	return x
+}
+
+// newGradient returns the gradient of x with undefined content; it lasts as long as
+// that of x has to.
+func (t *Tape) newGradient(x *Tensor) *Tensor {
+	if x.inner {
+		return t.tensor(&t.innerGrads, x.Rows, x.Cols)
+	}
+	return t.tensor(&t.values, x.Rows, x.Cols)
+}
+
+func (t *Tape) tensor(memory *arena, rows, cols int) *Tensor {
 	x := t.header()
 	*x = Tensor{Rows: rows, Cols: cols, Stride: cols}
 	switch {
 	case t.Reference():
-		x.F64 = t.values.float64s(rows * cols)
+		x.F64 = memory.float64s(rows * cols)
 	case t.CPU():
-		x.F32 = t.values.float32s(rows * cols)
+		x.F32 = memory.float32s(rows * cols)
 	default:
 		*x = *t.dev.tensor(rows, cols)
 	}
@@ -79,8 +130,7 @@ func (t *Tape) New(rows, cols int) *Tensor {
 // Zeros returns a tensor of zeros of the current step.
 func (t *Tape) Zeros(rows, cols int) *Tensor {
 	x := t.New(rows, cols)
-	clear(x.F32)
-	clear(x.F64)
+	x.clear()
 	return x
 }
 
@@ -96,15 +146,20 @@ func (t *Tape) Scratch(n int) []float32 {
 
 // Run runs op forward and remembers it for the backward pass.
 func (t *Tape) Run(op Op) {
+	t.forward(op, Forward)
+	if !t.Inference {
+		t.calls = append(t.calls, call{op, t.cheap})
+	}
+	t.cheap = false
+}
+
+func (t *Tape) forward(op Op, phase Phase) {
 	if t.observer == nil {
 		op.Forward(t)
 	} else {
-		t.observeForward(op)
+		t.observeForward(op, phase)
 	}
 	t.scratch.reset()
-	if !t.Inference {
-		t.ops = append(t.ops, op)
-	}
 }
 
 // Seed adds weight to element (row, 0) of the gradient of x: the derivative of
@@ -118,11 +173,23 @@ func (t *Tape) Seed(x *Tensor, row int, weight float64) {
 // Backward runs the recorded operators from last to first. Gradients of
 // parameters are added to what they hold.
 func (t *Tape) Backward() {
-	for i := len(t.ops) - 1; i >= 0; i-- {
+	to := len(t.calls)
+	for i := len(t.layers) - 1; i >= 0; i-- {
+		l := t.layers[i]
+		t.backward(l.to, to)
+		t.backwardLayer(l)
+		to = l.from
+	}
+	t.backward(0, to)
+}
+
+// backward runs calls [from, to) backwards.
+func (t *Tape) backward(from, to int) {
+	for i := to - 1; i >= from; i-- {
 		if t.observer == nil {
-			t.ops[i].Backward(t)
+			t.calls[i].op.Backward(t)
 		} else {
-			t.observeBackward(t.ops[i])
+			t.observeBackward(t.calls[i].op)
 		}
 		t.scratch.reset()
 	}
@@ -132,7 +199,8 @@ func (t *Tape) Backward() {
 func (t *Tape) Reset() {
 	t.values.reset()
 	t.scratch.reset()
-	t.ops = t.ops[:0]
+	t.calls = t.calls[:0]
+	t.layers = t.layers[:0]
 	t.used = 0
 	for _, p := range t.pools {
 		p.rewind()
@@ -140,7 +208,13 @@ func (t *Tape) Reset() {
 }
 
 // Bytes returns the memory that the tape's arenas hold.
-func (t *Tape) Bytes() int { return t.values.bytes() + t.scratch.bytes() }
+func (t *Tape) Bytes() int {
+	n := 0
+	for _, a := range []*arena{&t.values, &t.scratch, &t.brief, &t.previous, &t.innerGrads} {
+		n += a.bytes()
+	}
+	return n
+}
 
 func (t *Tape) header() *Tensor {
 	if t.used == len(t.headers) {

@@ -24,6 +24,9 @@ type Tensor struct {
 	grad   *Tensor // this tensor's gradient, nil until somebody adds to it
 	frozen bool    // never gets a gradient
 
+	inner bool // made by a layer for itself: its gradient goes with the layer
+	brief bool // its elements do, too
+
 	lasting bool // lives across steps: a weight or its gradient
 	width   int  // bytes an element would take, on a device of shapes
 
@@ -75,9 +78,15 @@ func (t *Tape) AddTo(x *Tensor) *Tensor {
 		return t.Columns(g, x.offset, x.Cols)
 	}
 	if x.grad == nil {
-		x.grad = t.Zeros(x.Rows, x.Cols)
+		x.grad = t.newGradient(x)
+		x.grad.clear()
 	}
 	return x.grad
+}
+
+func (x *Tensor) clear() {
+	clear(x.F32)
+	clear(x.F64)
 }
 
 // String gives the shape and the element type: "[3 x 4] float32".

@@ -22,7 +22,7 @@ func Forward(t *engine.Tape, x, w *engine.Tensor, tree *engine.Tree) *engine.Ten
 	}
 	op := engine.NewOp[op](t)
 	op.x, op.w, op.tree = x, w, tree
-	op.y = t.New(x.Rows, x.Cols)
+	op.y = t.NewCheap(x.Rows, x.Cols)
 	t.Run(op)
 	return op.y
 }

@@ -18,7 +18,7 @@ func Forward(t *engine.Tape, a, b, aLog, dtBias *engine.Tensor) (g, beta *engine
 	}
 	op := engine.NewOp[op](t)
 	op.a, op.b, op.aLog, op.dtBias = a, b, aLog, dtBias
-	op.g, op.beta = t.New(a.Rows, a.Cols), t.New(a.Rows, a.Cols)
+	op.g, op.beta = t.NewCheap(a.Rows, a.Cols), t.NewCheap(a.Rows, a.Cols)
 	t.Run(op)
 	return op.g, op.beta
 }

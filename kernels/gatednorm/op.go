@@ -15,7 +15,7 @@ func Forward(t *engine.Tape, x, z, w *engine.Tensor, dim int, eps float64) *engi
 		panic(fmt.Sprintf("gatednorm: x %s, z %s and w %s do not fit heads of %d", x, z, w, dim))
 	}
 	o := engine.NewOp[op](t)
-	*o = op{x: x, z: z, w: w, y: t.New(x.Rows, x.Cols), dim: dim, eps: eps}
+	*o = op{x: x, z: z, w: w, y: t.NewCheap(x.Rows, x.Cols), dim: dim, eps: eps}
 	t.Run(o)
 	return o.y
 }

@@ -14,7 +14,7 @@ func Forward(t *engine.Tape, x *engine.Tensor, heads, dim int, eps float64) *eng
 		panic(fmt.Sprintf("l2norm: %s does not hold %d heads of %d", x, heads, dim))
 	}
 	o := engine.NewOp[op](t)
-	*o = op{x: x, y: t.New(x.Rows, x.Cols), heads: heads, dim: dim, eps: eps}
+	*o = op{x: x, y: t.NewCheap(x.Rows, x.Cols), heads: heads, dim: dim, eps: eps}
 	t.Run(o)
 	return o.y
 }

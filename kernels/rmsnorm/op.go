@@ -15,7 +15,7 @@ func Forward(t *engine.Tape, x, w *engine.Tensor, eps float64, offset bool) *eng
 		panic(fmt.Sprintf("rmsnorm: x %s needs a weight [1 x %d], not %s", x, x.Cols, w))
 	}
 	o := engine.NewOp[op](t)
-	*o = op{x: x, w: w, y: t.New(x.Rows, x.Cols), eps: eps}
+	*o = op{x: x, w: w, y: t.NewCheap(x.Rows, x.Cols), eps: eps}
 	if offset {
 		o.offset = 1
 	}

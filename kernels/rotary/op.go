@@ -29,7 +29,7 @@ type Options struct {
 func Forward(t *engine.Tape, x, w *engine.Tensor, positions []int32, o Options) *engine.Tensor {
 	o.check(x, w, positions)
 	c := engine.NewOp[op](t)
-	*c = op{Options: o, x: x, w: w, y: t.New(x.Rows, o.Heads*o.Dim), positions: positions}
+	*c = op{Options: o, x: x, w: w, y: t.NewCheap(x.Rows, o.Heads*o.Dim), positions: positions}
 	if t.CPU() {
 		c.angles = table(o.RotaryDims, o.Theta, positions)
 	}

@@ -14,7 +14,7 @@ func Forward(t *engine.Tape, gate, up *engine.Tensor) *engine.Tensor {
 		panic(fmt.Sprintf("swiglu: gate %s and up %s differ in shape", gate, up))
 	}
 	o := engine.NewOp[op](t)
-	*o = op{gate, up, t.New(gate.Rows, gate.Cols)}
+	*o = op{gate, up, t.NewCheap(gate.Rows, gate.Cols)}
 	t.Run(o)
 	return o.y
 }

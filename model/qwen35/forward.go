@@ -27,7 +27,7 @@ func (m *Model) Hidden(t *engine.Tape, tree *engine.Tree) *engine.Tensor {
 func (m *Model) HiddenIn(t *engine.Tape, past decoder.Context) *engine.Tensor {
 	h := embedding.Forward(t, m.Embedding.Tensor, past.Tokens())
 	for i := range m.layers {
-		h = m.block(t, h, i, past)
+		h = t.Layer(func() *engine.Tensor { return m.block(t, h, i, past) })
 	}
 	return m.rmsNorm(t, h, m.norm)
 }
