@@ -30,6 +30,9 @@ func NewCache(dev engine.Device, blocks int, o Options) *Cache {
 	}
 }
 
+// Bytes returns the memory that c takes.
+func (c *Cache) Bytes() int { return int(engine.Tensors{c.keys, c.values}.Bytes()) }
+
 // CopyBlock copies the first n positions of block from into block to.
 func (c *Cache) CopyBlock(to, from int32, n int) {
 	for _, x := range []struct {

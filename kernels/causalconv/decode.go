@@ -19,6 +19,9 @@ func NewCache(dev engine.Device, windows, channels, taps int) *Cache {
 	return &Cache{channels, taps, engine.NewFrozen(dev, "windows", windows*(taps-1), channels).Tensor}
 }
 
+// Bytes returns the memory that c takes.
+func (c *Cache) Bytes() int { return int(engine.Tensors{c.windows}.Bytes()) }
+
 // Steps says how the rows of a batch go on: step s is rows [Start[s], Start[s]+Len[s])
 // of one sequence. From is the window before them, -1 for none: the start of a
 // sequence. To is the window that they leave. No two steps write the same window, nor
