@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 	"math"
-	"math/big"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -46,9 +45,9 @@ func factor(p Precision, o Operand, i, j int) float64 {
 	if p == Float32 {
 		return x
 	}
-	// To 8 significant bits, ties to even: math/big, independent of the kernels.
-	rounded, _ := new(big.Float).SetPrec(8).SetMode(big.ToNearestEven).SetFloat64(x).Float64()
-	return rounded
+	// To 8 significant bits, ties to even, by arithmetic that the kernels do not use.
+	fraction, exponent := math.Frexp(x)
+	return math.Ldexp(math.RoundToEven(fraction*256), exponent-8)
 }
 
 // product64 returns op(a) op(b) at (i, j) in float64 and the sum of the absolute

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"caper/engine"
 	"caper/model/lora"
 )
 
@@ -84,6 +85,7 @@ type Train struct {
 	KeepCheckpoints   int      `toml:"keep_checkpoints"`
 	MaxBadSteps       int      `toml:"max_bad_steps" comment:"non-finite steps in a row before the run stops"`
 	Threads           int      `toml:"threads" comment:"0: one per core"`
+	Precision         string   `toml:"precision" comment:"of linear layers' products: fp32, or bf16: factors rounded to bfloat16, sums and weights float32"`
 }
 
 // Loss chooses the preference objective (caper.md 1.4.7): how the margin delta
@@ -136,7 +138,7 @@ func Defaults() Config {
 			Seed: 1, Epochs: 2, BatchPairs: 64, MicroBatchTokens: 8192, MaxLength: 8192,
 			LR: 1e-5, MinLRRatio: 0.1, Warmup: 0.03, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8,
 			WeightDecay: 0.1, GradClip: 1, HoldoutDatabases: 0.05, ValidateQuestions: 256,
-			KeepCheckpoints: 2, MaxBadSteps: 5,
+			KeepCheckpoints: 2, MaxBadSteps: 5, Precision: engine.Float32.String(),
 		},
 		LoRA: LoRA{Alpha: 32, Targets: []string{lora.AllLinear}},
 		Loss: Loss{Margin: "weight", Offset: 1, Center: 0.01, Alpha: 1},

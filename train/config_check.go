@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"caper/engine"
 )
 
 // ConfigError is a mistake in a configuration, which whoever wrote that must correct.
@@ -68,6 +70,9 @@ func (c Config) check() error {
 	}
 	if !slices.Contains([]string{"weight", "offset", "both", "none"}, c.Loss.Margin) {
 		return c.mistake("loss.margin", "must be weight, offset, both or none")
+	}
+	if _, err := engine.ParsePrecision(c.Train.Precision); err != nil {
+		return c.mistake("train.precision", "must be fp32 or bf16")
 	}
 	if c.Model.Head != headScalar && c.Model.Head != headToken {
 		return c.mistake("model.head", "must be scalar or token")

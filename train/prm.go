@@ -129,7 +129,12 @@ func open(ctx context.Context, c Config, o Options) (*prm, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &prm{config: c, options: o, device: engine.CPU(c.Train.Threads), state: state{Config: c.identity().Text(), Best: -1}}
+	precision, err := engine.ParsePrecision(c.Train.Precision)
+	if err != nil {
+		return nil, c.mistake("train.precision", "%w", err)
+	}
+	device := engine.CPU(c.Train.Threads, engine.WithPrecision(precision))
+	r := &prm{config: c, options: o, device: device, state: state{Config: c.identity().Text(), Best: -1}}
 	r.tape = engine.NewTape(r.device)
 	tuples, err := readTuples(ctx, c.Train.Tuples)
 	if err != nil {
@@ -165,7 +170,7 @@ func open(ctx context.Context, c Config, o Options) (*prm, error) {
 	if r.metrics, err = openMetrics(c.Train.Out, r.state.Step); err != nil {
 		return nil, err
 	}
-	o.Log.Info("training", "questions", len(r.data.questions), "pairs", r.data.pairs, "too_long", r.data.tooLong,
+	o.Log.Info("training", "device", device.Name(), "questions", len(r.data.questions), "pairs", r.data.pairs, "too_long", r.data.tooLong,
 		"held_out", len(r.faults), "steps", r.total, "parameters", elements(r.model.Params()), "trained", elements(r.model.Trainable()), "from_step", r.state.Step)
 	return r, replaceFile(filepath.Join(c.Train.Out, ConfigName), []byte(c.Text()))
 }

@@ -3,8 +3,10 @@ package train
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,6 +47,42 @@ func TestLossGoesDown(t *testing.T) {
 	}
 	if _, err := model.NewScorer(m, 0); err != nil {
 		t.Errorf("the exported model scores no clauses: %v", err)
+	}
+}
+
+// Products rounded to bfloat16 train to nearly the same loss, and with them too two
+// threads give the bits of one.
+func TestBFloat16TrainsAlike(t *testing.T) {
+	losses := func(overrides ...string) (all []float64) {
+		c := smallConfig(t, append(overrides, "train.epochs=20")...)
+		trained(t, c, Options{})
+		lines, err := ReadMetrics(c.Train.Out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range lines {
+			if m.Loss != nil {
+				all = append(all, *m.Loss)
+			}
+		}
+		return all
+	}
+	exact, rounded := losses("train.precision=fp32"), losses("train.precision=bf16")
+	if slices.Equal(exact, rounded) {
+		t.Error("the losses are those of float32 to the bit: nothing was rounded")
+	}
+	// Rounding moves a loss by some 2^-9 of the scores' size at first; the two runs drift
+	// apart as any two do that differ in rounding, and end equally well.
+	for i := range 6 {
+		if difference := math.Abs(exact[i] - rounded[i]); !(difference < 0.02) {
+			t.Errorf("step %d: loss %.4f with float32, %.4f with bfloat16", i, exact[i], rounded[i])
+		}
+	}
+	if a, b := mean(exact[54:]), mean(rounded[54:]); !(math.Abs(a-b) < 0.1) {
+		t.Errorf("the last losses are %.3f with float32, %.3f with bfloat16", a, b)
+	}
+	if two := losses("train.precision=bf16", "train.threads=2"); !slices.Equal(rounded, two) {
+		t.Error("two threads change the losses")
 	}
 }
 
