@@ -2,7 +2,7 @@
 
 GO ?= go
 
-.PHONY: build demo test lint bench peers evaluators clean
+.PHONY: build demo test lint bench peers evaluators tokenizers clean
 
 build:            ## the binary, at bin/caper
 	$(GO) build -o bin/caper ./cmd/caper
@@ -30,6 +30,9 @@ peers: build      ## an exported model against Python safetensors and transforme
 
 evaluators: build ## Spider's official evaluator and caper in turn: make evaluators BENCH=folder PRED=file [OFFICIAL=folder]
 	benchmarks/evaluators/run.sh $(BENCH) $(PRED) $(OFFICIAL)
+
+tokenizers:       ## the tokenizer against tokenizers, kitoken and quicktok: make tokenizers [DATA=folder]
+	benchmarks/tokenizer/run.sh $(DATA)
 
 clean:
 	rm -rf bin out

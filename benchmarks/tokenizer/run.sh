@@ -1,8 +1,9 @@
 #!/bin/sh
 # Times the tokenizer against Hugging Face's tokenizers, kitoken and quicktok on 3 MB of
 # schemas, questions and SQL, in turn, and checks that all give the same ids; then
-# checks the chat templates' golden file against the templates that trl brings. The
-# Python packages go to a virtual environment of their own (out/tokenizer/venv).
+# makes the golden files of splitting and of chat templates again, which must not
+# change. The Python packages go to a virtual environment of their own
+# (out/tokenizer/venv).
 #
 #   benchmarks/tokenizer/run.sh [DATA]
 #
@@ -23,6 +24,9 @@ $out/venv/bin/python benchmarks/tokenizer/corpus.py "$data" $out/texts.jsonl 3
 go build -o $out/tokenizer ./benchmarks/tokenizer
 $out/tokenizer -tokenizer $out/tokenizer.json -texts $out/texts.jsonl -python $out/venv/bin/python
 
-$out/venv/bin/python benchmarks/tokenizer/chat_golden.py $out/golden.jsonl
-cmp $out/golden.jsonl model/chat/testdata/golden.jsonl
-echo "chat templates: the golden file is what the templates give"
+for file in model/chat/testdata/golden.jsonl:chat_golden.py model/tokenizer/testdata/classes.txt:classes_golden.py; do
+    golden=${file%:*}
+    $out/venv/bin/python benchmarks/tokenizer/"${file#*:}" $out/golden
+    cmp $out/golden "$golden"
+    echo "$golden: what the libraries give today"
+done
