@@ -130,7 +130,7 @@ func (r *repair) singles(ctx context.Context, e *executor) ([]repaired, error) {
 	for i, k := range divergent {
 		texts[i] = r.only(k)
 	}
-	e.foresee(ctx, e.database, texts)
+	e.foresee(ctx, e.candidates, texts)
 	var working []repaired
 	for i, k := range divergent {
 		ok, err := e.correct(ctx, texts[i])
@@ -174,7 +174,7 @@ func thatHold(ctx context.Context, restatements []*statement, e *executor) ([]*s
 	for i, g := range restatements {
 		texts[i] = g.text
 	}
-	e.foresee(ctx, e.database, texts)
+	e.foresee(ctx, e.candidates, texts)
 	var hold []*statement
 	for _, g := range restatements {
 		ok, err := e.correct(ctx, g.text)

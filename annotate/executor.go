@@ -11,12 +11,13 @@ import (
 // by the benchmark's comparison rule.
 type executor struct {
 	database *sqlexec.Database
-	// mutants is the same under the limits of mutants.
-	mutants *sqlexec.Database
-	cache   *sqlexec.Cache
-	domains *domains
-	rule    sqlexec.Rule
-	gold    executed
+	// candidates is the same under the limits of what may be as good as gold, mutants
+	// under those of mutants.
+	candidates, mutants *sqlexec.Database
+	cache               *sqlexec.Cache
+	domains             *domains
+	rule                sqlexec.Rule
+	gold                executed
 	// runs counts the queries asked for, cached or not.
 	runs int
 }
@@ -34,15 +35,24 @@ type executed struct {
 // how fast the machine is.
 const mutantInstructions = 50_000_000
 
-// newExecutor prepares to run queries on a database.
-func (a *annotator) newExecutor(database *sqlexec.Database) (*executor, error) {
-	limits := database.Limits()
-	limits.Instructions = mutantInstructions
-	mutants, err := database.Within(limits)
-	if err != nil {
+// newExecutor runs gold and prepares to judge queries against it. A candidate with
+// more rows than gold is wrong whatever follows, unless the rule looks at sets.
+func (a *annotator) newExecutor(ctx context.Context, database *sqlexec.Database, gold string) (*executor, error) {
+	e := &executor{database: database, cache: a.cache, domains: &a.domains, rule: a.bench.Rule()}
+	var err error
+	if e.gold, err = e.execute(ctx, database, gold); err != nil {
 		return nil, err
 	}
-	return &executor{database: database, mutants: mutants, cache: a.cache, domains: &a.domains, rule: a.bench.Rule()}, nil
+	short, slow := database.Limits(), database.Limits()
+	if e.rule.CountsRows() {
+		short.Rows = min(short.Rows, e.gold.result.Rows()+1)
+	}
+	slow.Instructions = mutantInstructions
+	if e.candidates, err = database.Within(short); err != nil {
+		return nil, err
+	}
+	e.mutants, err = database.Within(slow)
+	return e, err
 }
 
 // result runs a query as it stands.
@@ -73,7 +83,7 @@ func (e *executor) foresee(ctx context.Context, on *sqlexec.Database, texts []st
 // correct reports that a query's result is gold's under the rule. A query that
 // fails is wrong; the error is never the query's fault.
 func (e *executor) correct(ctx context.Context, text string) (bool, error) {
-	q, err := e.execute(ctx, e.database, text)
+	q, err := e.execute(ctx, e.candidates, text)
 	if err != nil {
 		_, failed := failure(err)
 		if failed {
@@ -81,7 +91,11 @@ func (e *executor) correct(ctx context.Context, text string) (bool, error) {
 		}
 		return false, err
 	}
-	return e.rule.SameRecords(e.gold.result, q.result, e.gold.text), nil
+	return e.isAsGold(q), nil
+}
+
+func (e *executor) isAsGold(q executed) bool {
+	return e.rule.SameRecords(e.gold.result, q.result, e.gold.text)
 }
 
 // failure tells a failure that a query caused from an error of the run.

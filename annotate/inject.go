@@ -12,7 +12,7 @@ import (
 // 1.4.3). The last quarter of the attempts begins with foreign constructs.
 func (o Options) inject(ctx context.Context, base data.Tuple, correct *statement, e *executor, out *outcome) ([]preference, error) {
 	q := bind(ctx, correct, e)
-	original, err := e.execute(ctx, e.database, correct.text)
+	original, err := e.execute(ctx, e.candidates, correct.text)
 	if err != nil {
 		return nil, err
 	}

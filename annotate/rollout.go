@@ -98,10 +98,7 @@ func (a *annotator) against(ctx context.Context, dbID, gold string) (e *executor
 	if schema, err = a.bench.Schema(dbID); err != nil {
 		return nil, nil, "", err
 	}
-	if e, err = a.newExecutor(database); err != nil {
-		return nil, nil, "", err
-	}
-	if e.gold, err = e.execute(ctx, database, gold); err != nil {
+	if e, err = a.newExecutor(ctx, database, gold); err != nil {
 		cause, failed := failure(err)
 		switch {
 		case !failed:

@@ -201,15 +201,11 @@ func (a *annotator) turn(ctx context.Context, action string, gold *statement, e 
 		return Turn{Kind: LookupTurn}, nil
 	}
 	turn := Turn{Kind: QueryTurn, State: Solved}
-	if _, err := e.execute(ctx, e.database, own.text); err != nil {
-		cause, failed := failure(err)
-		if !failed {
-			return turn, err
-		}
+	q, err := e.execute(ctx, e.database, own.text)
+	switch cause, failed := failure(err); {
+	case failed:
 		turn.Failure = string(cause)
-	}
-	isCorrect, err := e.correct(ctx, own.text)
-	if err != nil || isCorrect {
+	case err != nil || e.isAsGold(q):
 		return turn, err
 	}
 	working, err := singleRepairs(ctx, newRepair(own, gold), e)

@@ -30,7 +30,7 @@ type DiskCache struct {
 	dir         string
 	maxBytes    int64
 	segmentSize int64
-	origins     sync.Map // identity of a database to func() origin
+	origins     sync.Map // content of a database to func() origin
 	found       atomic.Int64
 
 	mu       sync.RWMutex

@@ -13,7 +13,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// origin is what the results of a database depend on beside the query.
+// origin is what the results of a database depend on beside the query and its limits.
 type origin struct {
 	sum [sha256.Size]byte
 	// fixed says that they depend on nothing else.
@@ -24,9 +24,9 @@ type origin struct {
 // the database's file, the limits, SQLite's version, the layout of the records and
 // the query. There is no key where it depends on the clock or on chance as well.
 func (c *DiskCache) key(d *Database, query string) (key diskKey, ok bool) {
-	known, ok := c.origins.Load(d.identity)
+	known, ok := c.origins.Load(d.content)
 	if !ok {
-		known, _ = c.origins.LoadOrStore(d.identity, sync.OnceValue(func() origin { return originOf(d) }))
+		known, _ = c.origins.LoadOrStore(d.content, sync.OnceValue(func() origin { return originOf(d) }))
 	}
 	o := known.(func() origin)()
 	if !o.fixed || volatile.MatchString(query) {
@@ -34,13 +34,14 @@ func (c *DiskCache) key(d *Database, query string) (key diskKey, ok bool) {
 	}
 	h := sha256.New()
 	h.Write(o.sum[:])
+	fmt.Fprintf(h, "%+v\n", d.limits)
 	io.WriteString(h, query)
 	copy(key[:], h.Sum(nil))
 	return key, true
 }
 
 // layoutOfRecords is part of every key: records of another layout are not found.
-const layoutOfRecords = 1
+const layoutOfRecords = 2
 
 // originOf reads the whole file. One that cannot be read is nobody's origin: the
 // query that comes next says what is wrong with it.
@@ -52,12 +53,12 @@ func originOf(d *Database) (o origin) {
 	defer f.Close()
 	h := sha256.New()
 	_, _, source := sqlite3.Version()
-	fmt.Fprintf(h, "%d\n%s\n%+v\n", layoutOfRecords, source, d.limits)
+	fmt.Fprintf(h, "%d\n%s\n", layoutOfRecords, source)
 	if _, err := io.Copy(h, f); err != nil {
 		return o
 	}
 	h.Sum(o.sum[:0])
-	views, err := d.Query(context.Background(), "SELECT sql FROM sqlite_schema WHERE type = 'view'")
+	views, err := d.query(context.Background(), "SELECT sql FROM sqlite_schema WHERE type = 'view'", DefaultLimits())
 	if err != nil {
 		return o
 	}

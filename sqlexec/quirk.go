@@ -95,7 +95,7 @@ func (q Quirks) SameRecords(gold, pred Record, goldSQL string) bool {
 	switch {
 	case gold.isEqual(pred):
 		return !q.Has(BadBytesFail) || gold.Result().Decodable()
-	case !q.Has(SetOfRows) && gold.rows() != pred.rows():
+	case !q.Has(SetOfRows) && gold.Rows() != pred.Rows():
 		return false
 	}
 	return q.Same(gold.Result(), pred.Result(), goldSQL)

@@ -40,7 +40,9 @@ func (r Record) writeHeader(head C.reply) {
 }
 
 func (r Record) columns() int { return int(binary.LittleEndian.Uint32(r[recordColumns:])) }
-func (r Record) rows() int    { return int(binary.LittleEndian.Uint64(r[recordRows:])) }
+
+// Rows is the number of rows.
+func (r Record) Rows() int { return int(binary.LittleEndian.Uint64(r[recordRows:])) }
 
 // table is the bytes of the rows.
 func (r Record) table() []byte {
@@ -54,7 +56,7 @@ func (r Record) table() []byte {
 // isEqual reports that two records hold the same cells in the same places. The names
 // of columns do not count.
 func (r Record) isEqual(s Record) bool {
-	return r[recordTruncated] == s[recordTruncated] && r.columns() == s.columns() && r.rows() == s.rows() &&
+	return r[recordTruncated] == s[recordTruncated] && r.columns() == s.columns() && r.Rows() == s.Rows() &&
 		bytes.Equal(r.table(), s.table())
 }
 
@@ -62,7 +64,7 @@ func (r Record) isEqual(s Record) bool {
 // slice of cells.
 func (r Record) Result() *Result {
 	p := unpacker{buf: r[recordHeader:]}
-	columns, rows := r.columns(), r.rows()
+	columns, rows := r.columns(), r.Rows()
 	result := &Result{
 		Columns:   make([]string, columns),
 		Rows:      make([][]Value, rows),

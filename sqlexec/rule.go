@@ -57,6 +57,9 @@ func (r Rule) SameRecords(gold, pred Record, goldSQL string) bool {
 	return r.Quirks().SameRecords(gold, pred, goldSQL)
 }
 
+// CountsRows reports that results with different numbers of rows are never the same.
+func (r Rule) CountsRows() bool { return !r.Quirks().Has(SetOfRows) }
+
 // ordersItsRows reports whether the outermost statement has an ORDER BY.
 func ordersItsRows(query string) bool {
 	for _, c := range sql.Clauses(query) {
