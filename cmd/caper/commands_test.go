@@ -291,7 +291,14 @@ func TestTokenizeRoundTrip(t *testing.T) {
 		in.Write(append(line, '\n'))
 	}
 	writeFile(t, path("in"), in.String())
-	must(t, "tokenize", "--tokenizer", tokenizer, "--in", path("in"), "--out", path("ids"))
+	must(t, "tokenize", "--tokenizer", tokenizer, "--in", path("in"), "--out", path("one"), "--threads", "1")
+	r := must(t, "tokenize", "--tokenizer", tokenizer, "--in", path("in"), "--out", path("ids"), "--threads", "3")
+	if readFile(t, path("one")) != readFile(t, path("ids")) {
+		t.Error("three threads write other bytes than one")
+	}
+	if !strings.HasPrefix(r.stderr, fmt.Sprintf("%d lines, ", len(texts))) || !strings.HasSuffix(r.stderr, " MB/s, 3 threads\n") {
+		t.Errorf("%+v", r)
+	}
 	must(t, "tokenize", "--tokenizer", tokenizer, "--in", path("ids"), "--out", path("out"), "--decode")
 	for i, line := range lines(readFile(t, path("out"))) {
 		var back struct {
