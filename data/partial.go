@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Partial is a file of tuples that outlives the program that writes it, so that a
+// Partial is a file of tuples, or of other lines, that outlives the program that writes it, so that a
 // later run can go on with it. Its JSON Lines lie beside the file's own name, in
 // PATH.partial, and PATH.journal says how many of their bytes count and what the
 // writer has to know to go on behind them. Commit makes the file of them.
@@ -143,11 +143,21 @@ func (p *Partial) IDs() iter.Seq2[string, error] {
 // Write appends a tuple.
 func (p *Partial) Write(t Tuple) error {
 	line, err := t.MarshalJSON() // Marshal would check the line once more
-	if err != nil {
-		return fmt.Errorf("write %s: %w", p.path, err)
+	return p.write(line, err)
+}
+
+// WriteLine appends a line of another kind, in a file that is no tuple file.
+func (p *Partial) WriteLine(v any) error {
+	line, err := Marshal(v)
+	return p.write(line, err)
+}
+
+func (p *Partial) write(line []byte, err error) error {
+	if err == nil {
+		var n int
+		n, err = p.buffer.Write(append(line, '\n'))
+		p.bytes += int64(n)
 	}
-	n, err := p.buffer.Write(append(line, '\n'))
-	p.bytes += int64(n)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", p.path, err)
 	}
