@@ -55,6 +55,16 @@ func TestOpenRefuses(t *testing.T) {
 		{"hole", file(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}}`, "123"), "ends at 1"},
 		{"payload left", file(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, "12"), "payload of 2"},
 		{"metadata", file(`{"__metadata__":{"a":1}}`, ""), "__metadata__"},
+		{"metadata twice", file(`{"__metadata__":{"a":"1","a":"2"}}`, ""), `"a" appears twice`},
+		{"bad UTF-8", file("{\"\xff\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", "x"), "not UTF-8"},
+		{"field twice", file(`{"a":{"dtype":"U8","dtype":"I8","shape":[1],"data_offsets":[0,1]}}`, "x"), `"dtype" appears twice`},
+		{"field in capitals", file(`{"a":{"DType":"U8","shape":[1],"data_offsets":[0,1]}}`, "x"), "unknown field"},
+		{"no shape", file(`{"a":{"dtype":"U8","data_offsets":[0,1]}}`, "x"), "no shape"},
+		{"null shape", file(`{"a":{"dtype":"U8","shape":null,"data_offsets":[0,1]}}`, "x"), "no shape"},
+		{"no offsets", file(`{"a":{"dtype":"U8","shape":[0]}}`, ""), "data_offsets"},
+		{"null", file(`{"a":null}`, ""), "not a JSON object"},
+		{"deep", file(strings.Repeat(`{"a":`, 20000)+"1"+strings.Repeat("}", 20000), ""), "unknown field"},
+		{"shape deep", file(`{"a":{"dtype":"U8","shape":`+strings.Repeat("[", 20000)+strings.Repeat("]", 20000)+`,"data_offsets":[0,1]}}`, "x"), "shape"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, err := Open(save(t, "x.safetensors", c.data))
@@ -198,7 +208,7 @@ func TestWrittenTypes(t *testing.T) {
 	if err := Write(path, []Entry{{Name: "a", DType: F32, Shape: []int{3}, F32: []float32{1}}}, nil); err == nil {
 		t.Error("a wrong shape was written")
 	}
-	if err := Write(path, []Entry{{Name: "a", DType: I64}}, nil); err == nil {
+	if err := Write(path, []Entry{{Name: "a", DType: I64, Shape: []int{1}, F32: []float32{1}}}, nil); err == nil {
 		t.Error("I64 was written")
 	}
 	if _, err := os.Stat(path); err == nil {
