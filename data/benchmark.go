@@ -39,7 +39,7 @@ type Benchmark struct {
 	variants  map[string][]*sqlexec.Database // of a database, which is the first
 	schemas   map[string]*sql.Schema
 	prompts   map[string]string     // the schemas as prompts say them
-	given     map[string][]Question // splits that have no file
+	questions map[string][]Question // by split, once read
 }
 
 // layout says where a benchmark keeps what.

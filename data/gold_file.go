@@ -36,10 +36,5 @@ func (b *Benchmark) UseQuestions(split string, questions []Question) {
 	for i := range questions {
 		questions[i].Dataset, questions[i].Split = b.Name, split
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.given == nil {
-		b.given = map[string][]Question{}
-	}
-	b.given[split] = questions
+	b.keepQuestions(split, questions)
 }

@@ -24,13 +24,13 @@ type Question struct {
 // Questions reads a split: the questions of SPLIT.json, in its order. An id that
 // the file does not give is the index in the split. Spider's own name for the file
 // of its training split, train_spider.json with train_others.json, is known too, and
-// SynSQL's only file is its split train.
+// SynSQL's only file is its split train. Callers share the list and must not change it.
 func (b *Benchmark) Questions(split string) ([]Question, error) {
 	b.mu.Lock()
-	given := b.given[split]
+	known := b.questions[split]
 	b.mu.Unlock()
-	if given != nil {
-		return given, nil
+	if known != nil {
+		return known, nil
 	}
 	paths := b.splitFiles(split)
 	if len(paths) == 0 {
@@ -52,7 +52,18 @@ func (b *Benchmark) Questions(split string) ([]Question, error) {
 	if len(questions) == 0 {
 		return nil, fmt.Errorf("%s: no questions", paths[0])
 	}
+	b.keepQuestions(split, questions)
 	return questions, nil
+}
+
+// keepQuestions makes them those of a split, for as long as the benchmark is open.
+func (b *Benchmark) keepQuestions(split string, questions []Question) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.questions == nil {
+		b.questions = map[string][]Question{}
+	}
+	b.questions[split] = questions
 }
 
 // Files lists the files that a split is made of beside its databases: its questions,
