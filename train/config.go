@@ -68,6 +68,7 @@ type Train struct {
 	MaxSteps          int      `toml:"max_steps" comment:"optimiser steps at most; 0: as many as the epochs have"`
 	BatchPairs        int      `toml:"batch_pairs" comment:"pairs an optimiser step, at least; questions are never split"`
 	MicroBatchTokens  int      `toml:"micro_batch_tokens" comment:"tokens of one packed forest"`
+	Checkpointing     string   `toml:"checkpointing" comment:"none, selective or full: which activations the backward pass makes again to save memory"`
 	MaxLength         int      `toml:"max_length" comment:"tokens of one sequence; longer pairs are left out and counted"`
 	LR                float64  `toml:"lr"`
 	MinLRRatio        float64  `toml:"min_lr_ratio" comment:"learning rate at the end, as a share of lr"`
@@ -138,7 +139,7 @@ func Defaults() Config {
 			Seed: 1, Epochs: 2, BatchPairs: 64, MicroBatchTokens: 8192, MaxLength: 8192,
 			LR: 1e-5, MinLRRatio: 0.1, Warmup: 0.03, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8,
 			WeightDecay: 0.1, GradClip: 1, HoldoutDatabases: 0.05, ValidateQuestions: 256,
-			KeepCheckpoints: 2, MaxBadSteps: 5, Precision: engine.Float32.String(),
+			KeepCheckpoints: 2, MaxBadSteps: 5, Precision: engine.Float32.String(), Checkpointing: engine.KeepAll.String(),
 		},
 		LoRA: LoRA{Alpha: 32, Targets: []string{lora.AllLinear}},
 		Loss: Loss{Margin: "weight", Offset: 1, Center: 0.01, Alpha: 1},

@@ -74,6 +74,9 @@ func (c Config) check() error {
 	if _, err := engine.ParsePrecision(c.Train.Precision); err != nil {
 		return c.mistake("train.precision", "must be fp32 or bf16")
 	}
+	if _, err := engine.ParseCheckpointing(c.Train.Checkpointing); err != nil {
+		return c.mistake("train.checkpointing", "must be none, selective or full")
+	}
 	if c.Model.Head != headScalar && c.Model.Head != headToken {
 		return c.mistake("model.head", "must be scalar or token")
 	}

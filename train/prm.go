@@ -136,6 +136,9 @@ func open(ctx context.Context, c Config, o Options) (*prm, error) {
 	device := engine.CPU(c.Train.Threads, engine.WithPrecision(precision))
 	r := &prm{config: c, options: o, device: device, state: state{Config: c.identity().Text(), Best: -1}}
 	r.tape = engine.NewTape(r.device)
+	if r.tape.Checkpointing, err = engine.ParseCheckpointing(c.Train.Checkpointing); err != nil {
+		return nil, c.mistake("train.checkpointing", "%w", err)
+	}
 	tuples, err := readTuples(ctx, c.Train.Tuples)
 	if err != nil {
 		return nil, err

@@ -94,16 +94,16 @@ func mean(x []float64) float64 {
 	return sum / float64(len(x))
 }
 
-func TestThreadsChangeNoBit(t *testing.T) {
+func TestThreadsAndCheckpointingChangeNoBit(t *testing.T) {
 	c := smallConfig(t, "train.validate_every=4", "train.checkpoint_every=4")
 	trained(t, c, Options{})
 	two := c
-	two.Train.Threads, two.Train.Out = 2, filepath.Join(t.TempDir(), "two")
+	two.Train.Threads, two.Train.Checkpointing, two.Train.Out = 2, "full", filepath.Join(t.TempDir(), "two")
 	trained(t, two, Options{})
 	want, got := runFiles(t, c.Train.Out), runFiles(t, two.Train.Out)
 	for name, text := range want {
 		if got[name] != text {
-			t.Errorf("%s differs between one thread and two", name)
+			t.Errorf("%s differs between one thread and two with checkpointing", name)
 		}
 	}
 	if !strings.Contains(want["model/config.json"], "caper_clause_token") || len(want) != len(got) {
