@@ -24,9 +24,6 @@ type Cost struct {
 	// Forward and Backward are operations; Again is the share of Backward that repeats
 	// the forward pass, so as not to keep its results.
 	Forward, Backward, Again float64
-	// Light says that Writes are cheap to make again from Reads, which the backward
-	// pass needs anyway: selective checkpointing keeps none of them.
-	Light bool
 }
 
 // ProductFLOPs returns the operations of a product of an m x k and a k x n matrix.
@@ -108,7 +105,6 @@ type Launch struct {
 	Reads, Writes, Saves Tensors
 	// FLOPs are the floating-point operations, Again those of them that repeat others.
 	FLOPs, Again float64
-	Light        bool
 	Start        time.Time
 	Duration     time.Duration
 }
@@ -143,7 +139,7 @@ func ObserverOf(dev Device) Observer {
 // observeForward runs op's forward pass and reports it.
 func (t *Tape) observeForward(op Op, phase Phase) {
 	c := op.Cost()
-	l := Launch{Operator: c.Operator, Phase: phase, Reads: c.Reads.present(), Writes: c.Writes.present(), Saves: c.Saves.present(), FLOPs: c.Forward, Light: c.Light}
+	l := Launch{Operator: c.Operator, Phase: phase, Reads: c.Reads.present(), Writes: c.Writes.present(), Saves: c.Saves.present(), FLOPs: c.Forward}
 	l.Start = time.Now()
 	op.Forward(t)
 	l.Duration = time.Since(l.Start)
@@ -154,7 +150,7 @@ func (t *Tape) observeForward(op Op, phase Phase) {
 // gradient: then there is nothing to do.
 func (t *Tape) observeBackward(op Op) {
 	c := op.Cost()
-	l := Launch{Operator: c.Operator, Phase: Backward, FLOPs: c.Backward, Again: c.Again, Light: c.Light}
+	l := Launch{Operator: c.Operator, Phase: Backward, FLOPs: c.Backward, Again: c.Again}
 	given := t.gradients(c.Writes)
 	l.Reads = slices.Concat(c.Saves.present(), given, t.gradients(c.Reads))
 	l.Start = time.Now()

@@ -33,6 +33,8 @@ type Options struct {
 	Log *slog.Logger
 	// Progress is told of every step.
 	Progress Progress
+	// Profile is a folder for measurements of the steps (profile.go); empty: none.
+	Profile string
 }
 
 // Progress shows a run to whoever waits for it.
@@ -75,6 +77,8 @@ type prm struct {
 	tape    *engine.Tape
 	batch   microBatch
 	pairs   []marginloss.Pair
+
+	operators *engine.Profile // nil without Options.Profile
 }
 
 // PRM trains a Clause-PRM and returns where its best model lies.
@@ -88,7 +92,7 @@ func PRM(ctx context.Context, c Config, o Options) (Outcome, error) {
 		return Outcome{}, err
 	}
 	defer r.metrics.close()
-	stopped, err := r.loop(ctx)
+	stopped, err := r.profiledLoop(ctx)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -133,8 +137,8 @@ func open(ctx context.Context, c Config, o Options) (*prm, error) {
 	if err != nil {
 		return nil, c.mistake("train.precision", "%w", err)
 	}
-	device := engine.CPU(c.Train.Threads, engine.WithPrecision(precision))
-	r := &prm{config: c, options: o, device: device, state: state{Config: c.identity().Text(), Best: -1}}
+	device, operators := watch(engine.CPU(c.Train.Threads, engine.WithPrecision(precision)), o.Profile)
+	r := &prm{config: c, options: o, device: device, operators: operators, state: state{Config: c.identity().Text(), Best: -1}}
 	r.tape = engine.NewTape(r.device)
 	if r.tape.Checkpointing, err = engine.ParseCheckpointing(c.Train.Checkpointing); err != nil {
 		return nil, c.mistake("train.checkpointing", "%w", err)

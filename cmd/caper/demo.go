@@ -181,7 +181,7 @@ func (d *demo) train(ctx context.Context, v variant) error {
 		return err
 	}
 	d.log.Info("training", "variant", v.name)
-	outcome, err := trainPRM(ctx, config, false)
+	outcome, err := trainPRM(ctx, config, train.Options{})
 	if err != nil {
 		return err
 	}

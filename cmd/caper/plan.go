@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"caper/data"
+	"caper/engine"
 	"caper/model"
 	"caper/model/lora"
 	"caper/model/tokenizer"
@@ -18,24 +19,25 @@ import (
 )
 
 type planCommand struct {
-	Model     string  `help:"Model folder (config.json suffices), or a published size: 0.8B, 2B, 4B, 9B, 27B (Qwen3.5), qwen3-0.6B to qwen3-32B." required:""`
-	Reward    bool    `help:"With a scalar score head in place of the language-model head."`
-	LoRA      int     `name:"lora" help:"Train an adapter of this rank on all linear maps instead of the weights." placeholder:"RANK"`
-	GPUs      int     `name:"gpus" help:"Number of GPUs." default:"1"`
-	Card      string  `help:"H200, H100, A100, A100-40GB, B200, L40S or RTX4090." default:"H200"`
-	Memory    float64 `help:"GB (1e9 bytes) of a card, in place of the named one's." placeholder:"GB"`
-	Peak      float64 `help:"Dense bf16 TFLOP/s of a card, in place of the named one's." placeholder:"TFLOPS"`
-	MFU       float64 `name:"mfu" help:"Share of the peak that the model's own operations reach." default:"0.4"`
-	Tokens    int     `help:"Tokens of a micro-batch on one GPU." default:"8192"`
-	Length    int     `help:"Tokens of a sequence; 0: as long as the micro-batch." default:"0"`
-	Tuples    string  `help:"Tuple file: how long an epoch takes, with prompts shared and without." type:"existingfile" placeholder:"FILE"`
-	Rollouts  string  `help:"Rollout file, likewise. Lines without a prompt need --bench." type:"existingfile" placeholder:"FILE"`
-	Bench     string  `help:"Benchmark folder, for rollouts without a prompt." type:"path"`
-	Format    string  `help:"auto, spider, bird or synsql." default:"auto" enum:"auto,spider,bird,synsql"`
-	Split     string  `help:"Split of the benchmark." default:"dev"`
-	Tokenizer string  `help:"tokenizer.json to count tokens with; without it and without one in the model folder, tokens are bytes / 3.5." type:"existingfile" placeholder:"FILE"`
-	DryRun    bool    `help:"List every launch of a training step, with shapes, operations and bytes, and stop."`
-	JSON      bool    `help:"Print JSON on stdout."`
+	Model         string  `help:"Model folder (config.json suffices), or a published size: 0.8B, 2B, 4B, 9B, 27B (Qwen3.5), qwen3-0.6B to qwen3-32B." required:""`
+	Reward        bool    `help:"With a scalar score head in place of the language-model head."`
+	LoRA          int     `name:"lora" help:"Train an adapter of this rank on all linear maps instead of the weights." placeholder:"RANK"`
+	GPUs          int     `name:"gpus" help:"Number of GPUs." default:"1"`
+	Card          string  `help:"H200, H100, A100, A100-40GB, B200, L40S or RTX4090." default:"H200"`
+	Memory        float64 `help:"GB (1e9 bytes) of a card, in place of the named one's." placeholder:"GB"`
+	Peak          float64 `help:"Dense bf16 TFLOP/s of a card, in place of the named one's." placeholder:"TFLOPS"`
+	MFU           float64 `name:"mfu" help:"Share of the peak that the model's own operations reach." default:"0.4"`
+	Tokens        int     `help:"Tokens of a micro-batch on one GPU." default:"8192"`
+	Length        int     `help:"Tokens of a sequence; 0: as long as the micro-batch." default:"0"`
+	Tuples        string  `help:"Tuple file: how long an epoch takes, with prompts shared and without." type:"existingfile" placeholder:"FILE"`
+	Rollouts      string  `help:"Rollout file, likewise. Lines without a prompt need --bench." type:"existingfile" placeholder:"FILE"`
+	Bench         string  `help:"Benchmark folder, for rollouts without a prompt." type:"path"`
+	Format        string  `help:"auto, spider, bird or synsql." default:"auto" enum:"auto,spider,bird,synsql"`
+	Split         string  `help:"Split of the benchmark." default:"dev"`
+	Tokenizer     string  `help:"tokenizer.json to count tokens with; without it and without one in the model folder, tokens are bytes / 3.5." type:"existingfile" placeholder:"FILE"`
+	Checkpointing string  `help:"Of the dry run: none, selective or full; the plan compares all three." default:"none" enum:"none,selective,full"`
+	DryRun        bool    `help:"List every launch of a training step, with shapes, operations and bytes, and stop."`
+	JSON          bool    `help:"Print JSON on stdout."`
 }
 
 func (c *planCommand) Help() string {
@@ -79,7 +81,11 @@ func (c *planCommand) Run(ctx context.Context) error {
 		return usageError{err}
 	}
 	if c.DryRun {
-		walk, err := plan.Step(config, options.Batch, options.Adapter)
+		mode, err := engine.ParseCheckpointing(c.Checkpointing)
+		if err != nil {
+			return usageError{err}
+		}
+		walk, err := plan.Step(config, options.Batch, options.Adapter, mode)
 		if err != nil {
 			return err
 		}

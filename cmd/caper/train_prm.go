@@ -14,6 +14,7 @@ type trainPRMCommand struct {
 	Overrides   []string `arg:"" optional:"" help:"section.key=value, over the file: train.tuples=F train.out=DIR train.lr=1e-3"`
 	PrintConfig bool     `help:"Print the resolved configuration and stop."`
 	Resume      bool     `help:"Go on from the newest checkpoint under train.out."`
+	Profile     string   `help:"Measure the steps: trace.json (ui.perfetto.dev), operators.txt, cpu.pprof and memory.pprof." type:"path" placeholder:"DIR"`
 	JSON        bool     `help:"Print the outcome as JSON on stdout."`
 }
 
@@ -33,7 +34,7 @@ func (c *trainPRMCommand) Run(ctx context.Context) error {
 		_, err := fmt.Print(config.Text())
 		return err
 	}
-	outcome, err := trainPRM(ctx, config, c.Resume)
+	outcome, err := trainPRM(ctx, config, train.Options{Resume: c.Resume, Profile: c.Profile})
 	if errors.As(err, new(*train.ConfigError)) {
 		return usageError{err}
 	}
@@ -57,8 +58,9 @@ func (c *trainPRMCommand) Run(ctx context.Context) error {
 func (c *trainPRMCommand) savesWhenInterrupted() {}
 
 // trainPRM runs a training with its progress on stderr.
-func trainPRM(ctx context.Context, config train.Config, resume bool) (train.Outcome, error) {
+func trainPRM(ctx context.Context, config train.Config, o train.Options) (train.Outcome, error) {
 	progress, log, done := train.NewProgress(os.Stderr)
 	defer done()
-	return train.PRM(ctx, config, train.Options{Resume: resume, Log: log, Progress: progress})
+	o.Log, o.Progress = log, progress
+	return train.PRM(ctx, config, o)
 }

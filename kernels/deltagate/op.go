@@ -60,5 +60,5 @@ func (o *op) Backward(t *engine.Tape) {
 
 func (o *op) Cost() engine.Cost {
 	in, out := engine.Tensors{o.a, o.b, o.aLog, o.dtBias}, engine.Tensors{o.g, o.beta}
-	return engine.Cost{Operator: "deltagate", Reads: in, Writes: out, Saves: append(in, out...), Light: true}
+	return engine.Cost{Operator: "deltagate", Reads: in, Writes: out, Saves: append(in, out...)}
 }

@@ -51,5 +51,5 @@ func (o *op) Backward(t *engine.Tape) {
 
 func (o *op) Cost() engine.Cost {
 	in := engine.Tensors{o.x, o.z, o.w}
-	return engine.Cost{Operator: "gatednorm", Reads: in, Writes: engine.Tensors{o.y}, Saves: in, Light: true}
+	return engine.Cost{Operator: "gatednorm", Reads: in, Writes: engine.Tensors{o.y}, Saves: in}
 }

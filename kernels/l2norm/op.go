@@ -49,5 +49,5 @@ func (o *op) Backward(t *engine.Tape) {
 
 func (o *op) Cost() engine.Cost {
 	in := engine.Tensors{o.x}
-	return engine.Cost{Operator: "l2norm", Reads: in, Writes: engine.Tensors{o.y}, Saves: in, Light: true}
+	return engine.Cost{Operator: "l2norm", Reads: in, Writes: engine.Tensors{o.y}, Saves: in}
 }

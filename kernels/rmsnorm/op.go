@@ -53,5 +53,5 @@ func (o *op) Backward(t *engine.Tape) {
 
 func (o *op) Cost() engine.Cost {
 	in := engine.Tensors{o.x, o.w}
-	return engine.Cost{Operator: "rmsnorm", Reads: in, Writes: engine.Tensors{o.y}, Saves: in, Light: true}
+	return engine.Cost{Operator: "rmsnorm", Reads: in, Writes: engine.Tensors{o.y}, Saves: in}
 }

@@ -83,7 +83,7 @@ func (o *op) Backward(t *engine.Tape) {
 
 func (o *op) Cost() engine.Cost {
 	in := engine.Tensors{o.x, o.w}
-	return engine.Cost{Operator: "rotary", Reads: in, Writes: engine.Tensors{o.y}, Saves: in, Light: true}
+	return engine.Cost{Operator: "rotary", Reads: in, Writes: engine.Tensors{o.y}, Saves: in}
 }
 
 // offset is what is added to w to give the gain.

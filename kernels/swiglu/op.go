@@ -46,5 +46,5 @@ func (o *op) Backward(t *engine.Tape) {
 
 func (o *op) Cost() engine.Cost {
 	in := engine.Tensors{o.gate, o.up}
-	return engine.Cost{Operator: "swiglu", Reads: in, Writes: engine.Tensors{o.y}, Saves: in, Light: true}
+	return engine.Cost{Operator: "swiglu", Reads: in, Writes: engine.Tensors{o.y}, Saves: in}
 }

@@ -1,48 +1,18 @@
 package plan
 
-import (
-	"slices"
-
-	"caper/model"
-	"caper/model/lora"
-)
-
-// Activations is what the activations of a batch take under each way of checkpointing,
-// in bytes.
+// Activations is what the activations of a batch take under each mode of checkpointing,
+// as walked.
 type Activations struct {
 	None      Checkpointing `json:"none"`      // keep everything that the backward pass reads
-	Selective Checkpointing `json:"selective"` // make again what light operators wrote: norms, SiLU products, convolutions
-	Full      Checkpointing `json:"full"`      // keep each layer's input, and run the layer again
+	Selective Checkpointing `json:"selective"` // make again what is cheap: norms, SiLU products, convolutions, rotations
+	Full      Checkpointing `json:"full"`      // keep each layer's result, and run the layer again
 }
 
-// Checkpointing is the memory of one way.
+// Checkpointing is the memory of one mode, in bytes: between forward and backward pass,
+// and at most, with the gradients and what was made again of the layer under way.
 type Checkpointing struct {
-	Kept float64 `json:"kept_bytes"` // between forward and backward
-	// Peak adds what lives besides in the backward pass: everything of the layer under
-	// way, with gradients.
+	Kept float64 `json:"kept_bytes"`
 	Peak float64 `json:"peak_bytes"`
-}
-
-// activations derives the memory of each way from walks: of the whole model, and of a
-// model with one layer of each kind, which shows what a layer needs while it runs
-// backwards.
-func activations(c model.Config, b Batch, adapter *lora.Config, whole *Walk) (Activations, error) {
-	text := c.Text.Shared()
-	stream := float64(b.Tokens()) * float64(text.HiddenSize) * elementBytes
-	layer := 0.0
-	for _, kind := range slices.Compact(slices.Sorted(slices.Values(text.LayerTypes))) {
-		one, err := Step(oneLayer(c, kind), b, adapter)
-		if err != nil {
-			return Activations{}, err
-		}
-		layer = max(layer, one.Peak-stream)
-	}
-	selective, full := whole.Kept-whole.Light, float64(text.Layers)*stream
-	return Activations{
-		None:      Checkpointing{whole.Kept, whole.Peak},
-		Selective: Checkpointing{selective, min(whole.Peak, selective+layer)},
-		Full:      Checkpointing{full, min(whole.Peak, full+layer)},
-	}, nil
 }
 
 // Precision is the bytes per parameter of what training keeps besides the bf16 weights.

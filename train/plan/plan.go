@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"caper/engine"
 	"caper/model"
 	"caper/model/lora"
 )
@@ -74,35 +75,37 @@ const Reserve = 0.05
 // Make plans the training of a model. name is what it is called; a published one's
 // checkpoint is described too.
 func Make(name string, c model.Config, o Options) (*Plan, error) {
-	walk, err := Step(c, o.Batch, o.Adapter)
-	if err != nil {
-		return nil, err
+	walks := map[engine.Checkpointing]*Walk{}
+	for _, mode := range []engine.Checkpointing{engine.KeepAll, engine.KeepDear, engine.KeepOutput} {
+		w, err := Step(c, o.Batch, o.Adapter, mode)
+		if err != nil {
+			return nil, err
+		}
+		walks[mode] = w
 	}
+	walk, selective, full := walks[engine.KeepAll], walks[engine.KeepDear], walks[engine.KeepOutput]
 	p := &Plan{Model: name, Weights: Count(c), GPUs: o.GPUs, Card: o.Card, Batch: o.Batch, walk: walk}
 	p.Weights.Release = released(name)
-	if p.Memory, err = activations(c, o.Batch, o.Adapter, walk); err != nil {
-		return nil, err
-	}
-	p.FLOPs = perToken(walk, o.Batch)
+	p.Memory = Activations{walk.checkpointing(), selective.checkpointing(), full.checkpointing()}
+	p.FLOPs = perToken(walk, full, o.Batch)
 	p.Trained = walk.Trained
 	p.Static = statics(walk, o)
 	for _, s := range p.Static {
 		p.Fits = append(p.Fits, fit(s, p.Memory, o.Card))
 	}
 	rate := o.MFU * o.Card.Peak
-	p.Speed = Speed{MFU: o.MFU, Tokens: rate / p.FLOPs.Model, TokensFull: rate / (p.FLOPs.Model + p.FLOPs.Forward)}
+	p.Speed = Speed{MFU: o.MFU, Tokens: rate / p.FLOPs.Model, TokensFull: rate / (p.FLOPs.Model + p.FLOPs.Full - p.FLOPs.Computed)}
 	return p, nil
 }
 
-// Walk returns the walk of the step that the plan counted by: a dry run.
-func (p *Plan) Walk() *Walk { return p.walk }
+func (r *Walk) checkpointing() Checkpointing { return Checkpointing{r.Kept, r.Peak} }
 
-func perToken(w *Walk, b Batch) FLOPs {
+func perToken(none, full *Walk, b Batch) FLOPs {
 	n := float64(b.Tokens())
-	f := FLOPs{Forward: w.Forward.FLOPs / n, Backward: (w.Backward.FLOPs - w.Backward.Again) / n}
+	f := FLOPs{Forward: none.Forward.FLOPs / n, Backward: (none.Backward.FLOPs - none.Backward.Again) / n}
 	f.Model = f.Forward + f.Backward
-	f.Computed = f.Model + w.Backward.Again/n
-	f.Full = f.Computed + f.Forward
+	f.Computed = f.Model + none.Backward.Again/n
+	f.Full = f.Computed + full.Replay.FLOPs/n
 	return f
 }
 

@@ -81,7 +81,7 @@ func (r *Walk) WriteText(to io.Writer) error {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%.1f\t%.3f\n", s.operator, s.phase, s.calls, s.FLOPs/1e9, s.Bytes/1e9)
 	}
 	fmt.Fprintf(w, "\n%d launches, %.1f GFLOP, %.1f GB moved; activations: %.2f GB kept for the backward pass, at most %.2f GB at once\n",
-		len(r.Launches), (r.Forward.FLOPs+r.Backward.FLOPs)/1e9, (r.Forward.Bytes+r.Backward.Bytes+r.Update.Bytes)/1e9, r.Kept/1e9, r.Peak/1e9)
+		len(r.Launches), (r.Forward.FLOPs+r.Replay.FLOPs+r.Backward.FLOPs)/1e9, (r.Forward.Bytes+r.Replay.Bytes+r.Backward.Bytes+r.Update.Bytes)/1e9, r.Kept/1e9, r.Peak/1e9)
 	return w.Flush()
 }
 

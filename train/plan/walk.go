@@ -10,8 +10,6 @@ import (
 	"caper/kernels/scorehead"
 	"caper/model"
 	"caper/model/lora"
-	"caper/model/qwen3"
-	"caper/model/qwen35"
 )
 
 // Batch is what a walked step computes: so many sequences of the same length.
@@ -28,20 +26,21 @@ const elementBytes = 2
 // Walk is a whole training step, walked on a device of shapes: forward, backward and
 // the optimiser, launch by launch.
 type Walk struct {
-	Launches []Launch `json:"launches"`
-	// Forward, Backward and Update sum up the launches of the three phases.
+	// Forward, Replay (what checkpointing makes again), Backward and Update sum up the
+	// launches of the four phases.
 	Forward  Work `json:"forward"`
+	Replay   Work `json:"replay"`
 	Backward Work `json:"backward"`
 	Update   Work `json:"update"`
-	// Kept is what the forward pass leaves for the backward pass, in bytes; Light is
-	// the part of it that is cheap to make again. Peak is the most that lives at once,
-	// gradients of activations included, if everything is freed after its last use.
-	Kept  float64 `json:"kept_bytes"`
-	Light float64 `json:"light_bytes"`
-	Peak  float64 `json:"peak_bytes"`
+	// Kept are the bytes of activations between forward and backward pass, Peak the
+	// most that lives at once, gradients of activations included, when each is freed
+	// after its last use.
+	Kept float64 `json:"kept_bytes"`
+	Peak float64 `json:"peak_bytes"`
 	// Parameters are those of the model and its adapter, Trained those with a gradient.
-	Parameters int `json:"parameters"`
-	Trained    int `json:"trained_parameters"`
+	Parameters int      `json:"parameters"`
+	Trained    int      `json:"trained_parameters"`
+	Launches   []Launch `json:"launches"`
 }
 
 // Work is operations, the share of them that repeats others, and bytes moved.
@@ -61,10 +60,10 @@ type Launch struct {
 	Live float64 `json:"live_bytes"` // activations and their gradients while it runs
 }
 
-// Step walks a training step of a model of configuration c. With an adapter, the
-// model's own weights are frozen. A reward model is scored at the end of each sequence; a
+// Step walks a training step of a model of configuration c under a mode of
+// checkpointing. With an adapter, the model's own weights are frozen. A reward model is scored at the end of each sequence; a
 // language model predicts every token but the first.
-func Step(c model.Config, b Batch, adapter *lora.Config) (*Walk, error) {
+func Step(c model.Config, b Batch, adapter *lora.Config, mode engine.Checkpointing) (*Walk, error) {
 	w := &walker{}
 	dev := engine.Observed(engine.Shapes(elementBytes), w)
 	m, err := model.OnShapes(c, dev, adapter != nil)
@@ -77,6 +76,7 @@ func Step(c model.Config, b Batch, adapter *lora.Config) (*Walk, error) {
 		}
 	}
 	tape := engine.NewTape(dev)
+	tape.Checkpointing = mode
 	var tree engine.Tree
 	var rows, last, targets []int32
 	for range b.Sequences {
@@ -123,89 +123,72 @@ func (w *walker) Observe(l *engine.Launch) { w.launches = append(w.launches, *l)
 
 func (w *walker) walk() *Walk {
 	r := &Walk{}
-	live := w.live()
+	spans := w.spans()
+	live := w.live(spans)
 	for i := range w.launches {
 		l := &w.launches[i]
 		work := Work{l.FLOPs, l.Again, l.Bytes()}
-		sum := [...]*Work{&r.Forward, &r.Backward, &r.Update}[l.Phase]
+		sum := map[engine.Phase]*Work{engine.Forward: &r.Forward, engine.Replay: &r.Replay, engine.Backward: &r.Backward, engine.Update: &r.Update}[l.Phase]
 		sum.FLOPs += work.FLOPs
 		sum.Again += work.Again
 		sum.Bytes += work.Bytes
 		r.Launches = append(r.Launches, Launch{l.Operator, l.Phase.String(), l.Reads.String(), l.Writes.String(), work, live[i]})
 	}
 	r.Peak = slices.Max(live)
-	r.Kept, r.Light = w.kept()
+	turn := slices.IndexFunc(w.launches, func(l engine.Launch) bool { return l.Phase != engine.Forward })
+	for _, s := range spans {
+		if s.first < turn && s.last >= turn {
+			r.Kept += s.bytes
+		}
+	}
 	return r
 }
 
-// live returns, for each launch, the bytes of activations and their gradients that are
-// alive while it runs: touched by it or before it, and by it or after it.
-func (w *walker) live() []float64 {
-	type span struct{ first, last int }
-	spans := map[*engine.Tensor]span{}
+// span is the life of an activation or its gradient, from one launch to another.
+type span struct {
+	first, last int
+	bytes       float64
+}
+
+// spans lists the lives of everything that launches touch and that does not last across
+// steps: from its first launch to its last; but what is made again in a replay lives
+// twice.
+func (w *walker) spans() []span {
+	var spans []span
+	current := map[*engine.Tensor]int{}
 	for i := range w.launches {
 		l := &w.launches[i]
+		if l.Phase == engine.Replay {
+			for _, x := range l.Writes {
+				delete(current, x.Whole())
+			}
+		}
 		for _, x := range slices.Concat(l.Reads, l.Writes) {
 			if x = x.Whole(); x.Lasting() {
 				continue
 			}
-			if s, ok := spans[x]; ok {
-				spans[x] = span{s.first, i}
-			} else {
-				spans[x] = span{i, i}
+			if _, ok := current[x]; !ok {
+				current[x] = len(spans)
+				spans = append(spans, span{first: i, bytes: float64(x.Bytes())})
 			}
+			spans[current[x]].last = i
 		}
 	}
-	born, dead := make([]float64, len(w.launches)), make([]float64, len(w.launches)+1)
-	for x, s := range spans {
-		born[s.first] += float64(x.Bytes())
-		dead[s.last+1] += float64(x.Bytes())
+	return spans
+}
+
+// live returns the bytes that are alive during each launch.
+func (w *walker) live(spans []span) []float64 {
+	change := make([]float64, len(w.launches)+1)
+	for _, s := range spans {
+		change[s.first] += s.bytes
+		change[s.last+1] -= s.bytes
 	}
 	live := make([]float64, len(w.launches))
 	now := 0.0
 	for i := range live {
-		now += born[i] - dead[i]
+		now += change[i]
 		live[i] = now
 	}
 	return live
-}
-
-// kept returns the bytes that forward launches save, and those of them that light
-// operators wrote.
-func (w *walker) kept() (all, light float64) {
-	cheap := map[*engine.Tensor]bool{}
-	seen := map[*engine.Tensor]bool{}
-	for i := range w.launches {
-		l := &w.launches[i]
-		for _, x := range l.Writes {
-			if l.Light && l.Phase == engine.Forward {
-				cheap[x.Whole()] = true
-			}
-		}
-		for _, x := range l.Saves {
-			if x = x.Whole(); !x.Lasting() && !seen[x] {
-				seen[x] = true
-				all += float64(x.Bytes())
-			}
-		}
-	}
-	for x := range seen {
-		if cheap[x] {
-			light += float64(x.Bytes())
-		}
-	}
-	return all, light
-}
-
-// oneLayer returns c with a single layer of the given kind.
-func oneLayer(c model.Config, kind string) model.Config {
-	switch text := c.Text.(type) {
-	case qwen35.Config:
-		text.Layers, text.LayerTypes = 1, []string{kind}
-		c.Text = text
-	case qwen3.Config:
-		text.Layers, text.LayerTypes = 1, []string{kind}
-		c.Text = text
-	}
-	return c
 }

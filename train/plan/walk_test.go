@@ -31,6 +31,11 @@ func small(t *rapid.T) model.Config {
 	return model.Config{Text: c, Reward: rapid.Bool().Draw(t, "reward")}
 }
 
+// drawMode draws a mode of checkpointing.
+func drawMode(t *rapid.T) engine.Checkpointing {
+	return rapid.SampledFrom([]engine.Checkpointing{engine.KeepAll, engine.KeepDear, engine.KeepOutput}).Draw(t, "mode")
+}
+
 // The walk's operations are the closed formula's: two times the product of the three
 // sizes of each matrix product, one product forward and two backward; and of a closed
 // form for attention and delta rule. Its parameters are the plan's.
@@ -38,7 +43,8 @@ func TestWalkMatchesClosedFormula(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := small(t)
 		b := Batch{rapid.IntRange(1, 3).Draw(t, "sequences"), rapid.IntRange(2, 40).Draw(t, "length")}
-		w, err := Step(c, b, nil)
+		mode := drawMode(t)
+		w, err := Step(c, b, nil, mode)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,6 +72,13 @@ func TestWalkMatchesClosedFormula(t *testing.T) {
 		}
 		if want := products + head + full + delta; w.Forward.FLOPs != want {
 			t.Errorf("forward %g, want %g", w.Forward.FLOPs, want)
+		}
+		replayed := 0.0
+		if mode == engine.KeepOutput {
+			replayed = products + full + delta // the layers
+		}
+		if w.Replay.FLOPs != replayed {
+			t.Errorf("replay %g, want %g", w.Replay.FLOPs, replayed)
 		}
 		kernels := 0.0
 		for _, l := range w.Launches {
@@ -95,7 +108,8 @@ func TestWalkListsTheRealLaunches(t *testing.T) {
 		c := small(t)
 		c.Reward = false
 		b := Batch{rapid.IntRange(1, 2).Draw(t, "sequences"), rapid.IntRange(2, 9).Draw(t, "length")}
-		w, err := Step(c, b, nil)
+		mode := drawMode(t)
+		w, err := Step(c, b, nil, mode)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,6 +134,7 @@ func TestWalkListsTheRealLaunches(t *testing.T) {
 			}
 		}
 		tape := engine.NewTape(dev)
+		tape.Checkpointing = mode
 		tape.Seed(logprob.Forward(tape, m.Backbone.Hidden(tape, &tree), m.Head.Tensor, rows, targets), 0, 1)
 		tape.Backward()
 		for i := range min(len(real), len(walked)) {
@@ -131,4 +146,30 @@ func TestWalkListsTheRealLaunches(t *testing.T) {
 			t.Fatalf("%d launches, walked as %d", len(real), len(walked))
 		}
 	})
+}
+
+// span by hand: an activation lives from the launch that writes it to the last that
+// reads it, and once more from where it is made again.
+func TestLivesOfActivations(t *testing.T) {
+	dev := engine.Shapes(1)
+	x, y, z := engine.NewTape(dev).New(1, 100), engine.NewTape(dev).New(1, 10), engine.NewTape(dev).New(1, 1)
+	weight := engine.NewFrozen(dev, "w", 1, 1000).Tensor
+	w := &walker{launches: []engine.Launch{
+		{Phase: engine.Forward, Reads: engine.Tensors{weight}, Writes: engine.Tensors{x}},
+		{Phase: engine.Forward, Reads: engine.Tensors{x}, Writes: engine.Tensors{y}},
+		{Phase: engine.Forward, Reads: engine.Tensors{y}, Writes: engine.Tensors{z}},
+		{Phase: engine.Replay, Reads: engine.Tensors{x}, Writes: engine.Tensors{y}},
+		{Phase: engine.Backward, Reads: engine.Tensors{y}, Writes: engine.Tensors{x}},
+	}}
+	got := w.walk()
+	var live []float64
+	for _, l := range got.Launches {
+		live = append(live, l.Live)
+	}
+	if want := []float64{100, 110, 111, 110, 110}; !slices.Equal(live, want) {
+		t.Errorf("alive %v, want %v", live, want)
+	}
+	if got.Kept != 100 || got.Peak != 111 {
+		t.Errorf("kept %g, at most %g, want 100, 111", got.Kept, got.Peak)
+	}
 }
