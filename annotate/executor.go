@@ -3,6 +3,8 @@ package annotate
 import (
 	"context"
 	"errors"
+	"sync"
+	"time"
 
 	"caper/sqlexec"
 )
@@ -18,6 +20,8 @@ type executor struct {
 	domains             *domains
 	rule                sqlexec.Rule
 	gold                executed
+	// isSlow says that the candidate is, and so what is made of it.
+	isSlow bool
 	// runs counts the queries asked for, cached or not.
 	runs int
 }
@@ -43,15 +47,15 @@ func (a *annotator) newExecutor(ctx context.Context, database *sqlexec.Database,
 	if e.gold, err = e.execute(ctx, database, gold); err != nil {
 		return nil, err
 	}
-	short, slow := database.Limits(), database.Limits()
+	short, bounded := database.Limits(), database.Limits()
 	if e.rule.CountsRows() {
 		short.Rows = min(short.Rows, e.gold.result.Rows()+1)
 	}
-	slow.Instructions = mutantInstructions
+	bounded.Instructions = mutantInstructions
 	if e.candidates, err = database.Within(short); err != nil {
 		return nil, err
 	}
-	e.mutants, err = database.Within(slow)
+	e.mutants, err = database.Within(bounded)
 	return e, err
 }
 
@@ -68,7 +72,11 @@ func (e *executor) execute(ctx context.Context, on *sqlexec.Database, text strin
 	return q, err
 }
 
-// foresee runs queries that will be executed, in one round trip to a worker.
+// slow is a time beside which a round trip to a worker, some 50 us, does not count.
+const slow = 2 * time.Millisecond
+
+// foresee runs queries that will be executed: in one round trip to a worker, slow ones
+// side by side.
 func (e *executor) foresee(ctx context.Context, on *sqlexec.Database, texts []string) {
 	if len(texts) < 2 {
 		return
@@ -77,7 +85,15 @@ func (e *executor) foresee(ctx context.Context, on *sqlexec.Database, texts []st
 	for i, text := range texts {
 		ran[i] = e.rule.Rewrite(text)
 	}
-	e.cache.Prefetch(ctx, on, ran)
+	if !e.isSlow {
+		e.cache.Prefetch(ctx, on, ran)
+		return
+	}
+	var group sync.WaitGroup
+	for _, text := range ran {
+		group.Go(func() { e.cache.Record(ctx, on, text) })
+	}
+	group.Wait()
 }
 
 // correct reports that a query's result is gold's under the rule. A query that
@@ -91,6 +107,7 @@ func (e *executor) correct(ctx context.Context, text string) (bool, error) {
 		}
 		return false, err
 	}
+	e.isSlow = e.isSlow || q.result.Elapsed() > slow
 	return e.isAsGold(q), nil
 }
 

@@ -44,6 +44,11 @@ func (r Record) columns() int { return int(binary.LittleEndian.Uint32(r[recordCo
 // Rows is the number of rows.
 func (r Record) Rows() int { return int(binary.LittleEndian.Uint64(r[recordRows:])) }
 
+// Elapsed is the time that the query ran.
+func (r Record) Elapsed() time.Duration {
+	return time.Duration(binary.LittleEndian.Uint64(r[recordElapsed:]))
+}
+
 // table is the bytes of the rows.
 func (r Record) table() []byte {
 	rest := r[recordHeader:]
@@ -69,7 +74,7 @@ func (r Record) Result() *Result {
 		Columns:   make([]string, columns),
 		Rows:      make([][]Value, rows),
 		Truncated: r[recordTruncated] != 0,
-		Elapsed:   time.Duration(binary.LittleEndian.Uint64(r[recordElapsed:])),
+		Elapsed:   r.Elapsed(),
 	}
 	for i := range result.Columns {
 		result.Columns[i] = p.next().(string)
