@@ -79,7 +79,7 @@ func TestConfigRefuses(t *testing.T) {
 		{officialConfig, `"hidden_size": 1024, `, ``, `hidden_size: missing`},
 		{officialConfig, `"num_key_value_heads": 2`, `"num_key_value_heads": 3`, `num_attention_heads: 8`},
 		{officialConfig, `"linear_num_value_heads": 16`, `"linear_num_value_heads": 24`, `linear_num_value_heads: 24`},
-		{officialConfig, `"tie_word_embeddings": true`, `"quantization_config": {"bits": 4}`, `quantization_config: {"bits": 4}`},
+		{officialConfig, `"tie_word_embeddings": true`, `"quantization_config": {"bits": 4}`, `quantization_config: {"bits":4}`},
 		{officialConfig, `"text_config"`, `"words"`, `text_config: missing`},
 		{officialConfig, `"qwen3_5"`, `"qwen3_5_moe"`, `model_type: "qwen3_5_moe"`},
 		{officialConfig, `ForConditionalGeneration`, `Model`, `Qwen3_5Model`},

@@ -82,14 +82,23 @@ func (o Object) Require(key string, allowed ...any) error {
 		return nil
 	}
 	if len(allowed) == 0 {
-		return fmt.Errorf("%s: %s: not supported", key, o[key])
+		return fmt.Errorf("%s: %s: not supported", key, o.short(key))
 	}
 	var names []string
 	for _, a := range allowed {
 		text, _ := json.Marshal(a)
 		names = append(names, string(text))
 	}
-	return fmt.Errorf("%s: %s: not supported, only %s", key, o[key], strings.Join(names, ", "))
+	return fmt.Errorf("%s: %s: not supported, only %s", key, o.short(key), strings.Join(names, ", "))
+}
+
+// short is the value of key on one line.
+func (o Object) short(key string) string {
+	var line bytes.Buffer
+	if json.Compact(&line, o[key]) != nil {
+		return string(o[key])
+	}
+	return line.String()
 }
 
 // Set stores value under key.
