@@ -45,7 +45,7 @@ func Export(dir, out string, f Format) error {
 			return err
 		}
 	}
-	return m.Config.save(out, m.parameters[0].DType(f.DType))
+	return m.Config.Save(out, m.parameters[0].DType(f.DType))
 }
 
 // locate finds the weights of the model in dir, and what an adapter adds to them. They

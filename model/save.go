@@ -47,11 +47,11 @@ func (m *Model) SaveAs(dir string, f Format) error {
 			return err
 		}
 	}
-	return m.Config.save(dir, m.parameters[0].DType(f.DType))
+	return m.Config.Save(dir, m.parameters[0].DType(f.DType))
 }
 
-// save writes config.json for weights of the given type.
-func (c *Config) save(dir string, dtype safetensors.DType) error {
+// Save writes dir's config.json for weights of the given type.
+func (c *Config) Save(dir string, dtype safetensors.DType) error {
 	config, err := c.object(dtypeNames[dtype])
 	if err != nil {
 		return fmt.Errorf("%s: %w", ConfigName, err)

@@ -13,6 +13,7 @@ import (
 type Parameter struct {
 	*engine.Param
 	Shape []int // as stored in a checkpoint: [out, in], [size] or [channels, 1, width]
+	Init  Init  // draws the elements of a fresh one
 	// Float32 marks the weights that official checkpoints keep in F32 when all
 	// others are BF16.
 	Float32 bool
@@ -164,7 +165,7 @@ func (p *Parameters) Skip(name string) {
 // Add makes the parameter called name. In the engine a vector is a matrix of one row
 // and a convolution [channels, 1, width] one of channels rows.
 func (p *Parameters) Add(name string, init Init, shape ...int) *Parameter {
-	added := &Parameter{Param: &engine.Param{Name: name, Tensor: &engine.Tensor{}}, Shape: shape, Float32: KeepsFloat32(name)}
+	added := &Parameter{Param: &engine.Param{Name: name, Tensor: &engine.Tensor{}}, Shape: shape, Init: init, Float32: KeepsFloat32(name)}
 	if p.err == nil {
 		p.err = p.fill(added, name, init)
 	}
