@@ -42,6 +42,8 @@ type commands struct {
 	Diff     diffCommand     `cmd:"" help:"What sets two queries apart: the cheapest edit script, both texts marked."`
 	Exec     execCommand     `cmd:"" help:"Run one query read-only, under limits."`
 	Tokenize tokenizeCommand `cmd:"" help:"Text to token ids and back."`
+	Generate generateCommand `cmd:"" help:"Sample from a language model."`
+	Logprobs logprobsCommand `cmd:"" help:"Log-probs of token sequences under a language model."`
 	Inspect  inspectCommand  `cmd:"" help:"Show what is in a tuple file, a safetensors file or a model folder; compare two checkpoints."`
 	Export   exportCommand   `cmd:"" help:"A plain model out of an adapter or an official checkpoint."`
 	Convert  convertCommand  `cmd:"" help:"The same weights in another element type or cut into other shards."`
