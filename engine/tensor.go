@@ -23,6 +23,7 @@ type Tensor struct {
 
 	grad   *Tensor // this tensor's gradient, nil until somebody adds to it
 	frozen bool    // never gets a gradient
+	fresh  bool    // a gradient that holds nothing yet, see Accumulate
 
 	inner bool // made by a layer for itself: its gradient goes with the layer
 	brief bool // its elements do, too
@@ -83,6 +84,23 @@ func (t *Tape) AddTo(x *Tensor) *Tensor {
 	}
 	return x.grad
 }
+
+// Accumulate is AddTo for a backward function that writes each element once. Where
+// nobody has added to x's gradient yet it comes back fresh: its content is undefined
+// and the function stores instead of adding, which saves clearing and reading it.
+func (t *Tape) Accumulate(x *Tensor) *Tensor {
+	if x.frozen || x.base != nil || x.grad != nil || !t.CPU() {
+		return t.AddTo(x)
+	}
+	x.grad = t.newGradient(x)
+	g := t.header()
+	*g = *x.grad
+	g.fresh = true
+	return g
+}
+
+// Fresh reports whether g is a gradient that Accumulate returned fresh.
+func (g *Tensor) Fresh() bool { return g != nil && g.fresh }
 
 func (x *Tensor) clear() {
 	clear(x.F32)

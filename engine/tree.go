@@ -17,6 +17,10 @@ type Tree struct {
 	Start, Len, Parent, Pos []int32
 	// Segment and Position of each row (token), [N].
 	Segment, Position []int32
+
+	paths  [][]int32 // what Pack returned since Reset, and memory for more
+	packed int       // paths in use
+	order  []int     // Pack's sequences, sorted
 }
 
 // Rows returns N, the number of tokens.
@@ -77,22 +81,28 @@ func (t *Tree) AddSegment(parent int, tokens []int32) int {
 func (t *Tree) Reset() {
 	t.Tokens, t.Segment, t.Position = t.Tokens[:0], t.Segment[:0], t.Position[:0]
 	t.Start, t.Len, t.Parent, t.Pos = t.Start[:0], t.Len[:0], t.Parent[:0], t.Pos[:0]
+	t.packed = 0
 }
 
 // Pack adds the sequences to the tree as one prefix tree (a forest when they do
 // not all start alike) and returns, for each sequence, the row of each of its
-// tokens. Equal sequences share all their rows.
+// tokens. Equal sequences share all their rows. The rows are the tree's memory, valid
+// until Reset.
 func (t *Tree) Pack(sequences [][]int32) [][]int32 {
-	order := make([]int, 0, len(sequences))
-	rows := make([][]int32, len(sequences))
+	for len(t.paths) < t.packed+len(sequences) {
+		t.paths = append(t.paths, nil)
+	}
+	rows := t.paths[t.packed : t.packed+len(sequences)]
+	t.packed += len(sequences)
+	t.order = t.order[:0]
 	for i, s := range sequences {
-		rows[i] = make([]int32, 0, len(s))
+		rows[i] = slices.Grow(rows[i][:0], len(s))
 		if len(s) > 0 {
-			order = append(order, i)
+			t.order = append(t.order, i)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return slices.Compare(sequences[a], sequences[b]) })
-	t.pack(sequences, order, 0, -1, rows)
+	slices.SortStableFunc(t.order, func(a, b int) int { return slices.Compare(sequences[a], sequences[b]) })
+	t.pack(sequences, t.order, 0, -1, rows)
 	return rows
 }
 

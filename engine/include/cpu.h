@@ -35,19 +35,49 @@ struct cpu {
                         const float *b, int ldb, float *c, int ldc, int accumulate);
 };
 
+// Floats below 2^-126, which strong decays and their gradients give, cost the processor
+// a hundred times as much as others; tasks take them for 0. The calling thread is Go's,
+// so what it had is put back.
+#if defined(__x86_64__)
+static inline unsigned take_tiny_for_zero(void) {
+    unsigned before = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(before | 0x8040); // results, and operands
+    return before;
+}
+static inline void put_back(unsigned before) { __builtin_ia32_ldmxcsr(before); }
+#else
+static inline unsigned take_tiny_for_zero(void) { return 0; }
+static inline void put_back(unsigned before) { (void)before; }
+#endif
+
+struct parallel_loop {
+    cpu_task fn;
+    void *arg;
+};
+
+static inline void parallel_task(void *arg, int task) {
+    struct parallel_loop *loop = arg;
+    unsigned before = take_tiny_for_zero();
+    loop->fn(loop->arg, task);
+    put_back(before);
+}
+
 static inline void parallel_for(struct cpu *cpu, cpu_task fn, void *arg, int tasks) {
+    struct parallel_loop loop = {fn, arg};
     if (tasks == 1 || cpu->threads == 1) {
-        for (int i = 0; i < tasks; i++) fn(arg, i);
+        for (int i = 0; i < tasks; i++) parallel_task(&loop, i);
         return;
     }
-    cpu->run(cpu, fn, arg, tasks);
+    cpu->run(cpu, parallel_task, &loop, tasks);
 }
 
 // The elements of a tensor: row r starts at data + r*stride. A null pointer stands
-// for a gradient that nobody wants.
+// for a gradient that nobody wants. A fresh one holds nothing yet: what would be added
+// to it is stored instead.
 struct matrix {
     float *data;
     long stride;
+    int fresh;
 };
 
 // An operator that goes row by row gives each task ROW_BLOCK rows: task i has rows

@@ -48,11 +48,24 @@ VECTOR_INLINE void store(float *p, int left, vec x) {
 // *p += x on the first `left` lanes.
 VECTOR_INLINE void add_to(float *p, int left, vec x) { store(p, left, load(p, left) + x); }
 
+// The same for the first contribution to a gradient's elements, which may be fresh.
+// Zero is added to it then, too: both ways give the same bits, also of -0.
+VECTOR_INLINE void give(struct matrix gradient, float *p, int left, vec x) {
+    vec before = {0};
+    if (!gradient.fresh) before = load(p, left);
+    store(p, left, before + x);
+}
+
 // x in every lane.
 VECTOR_INLINE vec splat(float x) { return x - (vec){0}; }
 
 // a where the mask is set, else b.
 VECTOR_INLINE vec choose(vec_int mask, vec a, vec b) { return (vec)((mask & (vec_int)a) | (~mask & (vec_int)b)); }
+
+// The mask of the first n lanes; n may be below 0 or above sixteen.
+VECTOR_INLINE vec_int lanes_below(int n) {
+    return (vec_int){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < n;
+}
 
 VECTOR_INLINE vec maximum(vec a, vec b) { return choose(a > b, a, b); }
 

@@ -11,8 +11,8 @@
 // The walk goes from the block's own tile towards the root, which needs no list of
 // ancestors.
 #include "attention.h"
+#include "product.h"
 #include "rows.h"
-#include "vector.h"
 
 enum {
     TILE = 64,       // keys in a tile
@@ -143,7 +143,7 @@ static void forward_block(const struct attention *a, int row, int rows, int key_
     struct block b = block_at(a, row, rows, key_head);
     struct tile tile;
     float q[MAX_ROWS * MAX_DIM], o[MAX_ROWS * MAX_DIM], s[MAX_ROWS * TILE];
-    float keys[TILE * MAX_DIM], values[TILE * MAX_DIM];
+    float keys[TILE * MAX_DIM], values[TILE * MAX_DIM], turned[MAX_DIM * TILE];
     float top[MAX_ROWS], total[MAX_ROWS];
     int d = b.dim, segment = a->segment[row];
     load_scaled_queries(a, &b, q);
@@ -152,7 +152,8 @@ static void forward_block(const struct attention *a, int row, int rows, int key_
     cut_tile(a, &segment, b.tile, a->position[row] + rows - b.tile, &tile);
     struct matrix k = load_tile(a->k, b.column, d, &tile, keys);
     struct matrix v = load_tile(a->v, b.column, d, &tile, values);
-    a->cpu->gemm_serial(0, 1, b.pairs, TILE, d, q, d, k.data, k.stride, s, TILE, 0);
+    transpose(turned, TILE, k.data, k.stride, TILE, d);
+    product(b.pairs, TILE, d, plain(q, d), turned, TILE, s, TILE, 0);
     for (int m = 0; m < b.pairs; m++) {
         int seen = visible(a, &b, m);
         for (int j = seen; j < TILE; j++) s[m * TILE + j] = -INFINITY;
@@ -166,12 +167,13 @@ static void forward_block(const struct attention *a, int row, int rows, int key_
         cut_tile(a, &segment, first, TILE, &tile);
         k = load_tile(a->k, b.column, d, &tile, keys);
         v = load_tile(a->v, b.column, d, &tile, values);
-        a->cpu->gemm_serial(0, 1, b.pairs, TILE, d, q, d, k.data, k.stride, s, TILE, 0);
+        transpose(turned, TILE, k.data, k.stride, TILE, d);
+        product(b.pairs, TILE, d, plain(q, d), turned, TILE, s, TILE, 0);
         for (int m = 0; m < b.pairs; m++) {
             float shrink = soften(s + m * TILE, &top[m], &total[m]);
             scale_row(o + m * d, shrink, o + m * d, d);
         }
-        a->cpu->gemm_serial(0, 0, b.pairs, d, TILE, s, TILE, v.data, v.stride, o, d, 1);
+        product(b.pairs, d, TILE, plain(s, TILE), v.data, v.stride, o, d, 1);
     }
     for (int m = 0; m < b.pairs; m++) {
         float *y = pair(a->y, &b, m);
@@ -207,7 +209,7 @@ struct backward {
     float row[MAX_ROWS];          // <da, a> = <dy, y>, the softmax's row term
     float lse[MAX_ROWS];
     float p[MAX_ROWS * TILE], dp[MAX_ROWS * TILE];
-    float keys[TILE * MAX_DIM], values[TILE * MAX_DIM], sums[TILE * MAX_DIM];
+    float keys[TILE * MAX_DIM], values[TILE * MAX_DIM], sums[TILE * MAX_DIM], turned[MAX_DIM * TILE];
 };
 
 // With y = a f, f = sigma(gate): da = dy f and dgate = dy a f (1-f) = dy y (1-f), so
@@ -239,10 +241,10 @@ VECTOR_INLINE void add_product(const struct attention *a, const struct block *b,
     if (!x.data) return;
     if (t->pieces == 1) {
         float *to = x.data + t->piece[0].row * x.stride + b->column;
-        a->cpu->gemm_serial(1, 0, t->keys, d, b->pairs, left, TILE, right, d, to, x.stride, 1);
+        product(t->keys, d, b->pairs, transposed(left, TILE), right, d, to, x.stride, 1);
         return;
     }
-    a->cpu->gemm_serial(1, 0, t->keys, d, b->pairs, left, TILE, right, d, buffer, d, 0);
+    product(t->keys, d, b->pairs, transposed(left, TILE), right, d, buffer, d, 0);
     add_tile(x, b->column, d, t, buffer);
 }
 
@@ -259,8 +261,10 @@ static void backward_block(const struct attention *a, int row, int rows, int key
         cut_tile(a, &segment, first, keys, &tile);
         struct matrix k = load_tile(a->k, b.column, d, &tile, w.keys);
         struct matrix v = load_tile(a->v, b.column, d, &tile, w.values);
-        a->cpu->gemm_serial(0, 1, b.pairs, TILE, d, w.q, d, k.data, k.stride, w.p, TILE, 0);
-        a->cpu->gemm_serial(0, 1, b.pairs, TILE, d, w.da, d, v.data, v.stride, w.dp, TILE, 0);
+        transpose(w.turned, TILE, k.data, k.stride, TILE, d);
+        product(b.pairs, TILE, d, plain(w.q, d), w.turned, TILE, w.p, TILE, 0);
+        transpose(w.turned, TILE, v.data, v.stride, TILE, d);
+        product(b.pairs, TILE, d, plain(w.da, d), w.turned, TILE, w.dp, TILE, 0);
         for (int m = 0; m < b.pairs; m++) {
             float *p = w.p + m * TILE, *ds = w.dp + m * TILE;
             int n = first == b.tile ? visible(a, &b, m) : TILE;
@@ -269,14 +273,15 @@ static void backward_block(const struct attention *a, int row, int rows, int key
             for (int j = 0; j < TILE; j += LANES) store(p + j, LANES, exp_vec(load(p + j, LANES)));
             for (int j = 0; j < TILE; j++) ds[j] = p[j] * (ds[j] - w.row[m]);
         }
-        a->cpu->gemm_serial(0, 0, b.pairs, d, TILE, w.dp, TILE, k.data, k.stride, w.dq, d, 1);
+        product(b.pairs, d, TILE, plain(w.dp, TILE), k.data, k.stride, w.dq, d, 1);
         add_product(a, &b, &tile, w.dp, w.q, a->dk, w.sums);
         add_product(a, &b, &tile, w.p, w.da, a->dv, w.sums);
     }
     if (!a->dq.data) return;
     for (int m = 0; m < b.pairs; m++) {
         float *dq = pair(a->dq, &b, m);
-        for (int c = 0; c < d; c++) dq[c] += b.scale * w.dq[m * d + c];
+        for (int c = 0; c < d; c += LANES)
+            give(a->dq, dq + c, d - c, splat(b.scale) * load(w.dq + m * d + c, d - c));
     }
 }
 

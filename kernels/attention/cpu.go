@@ -43,7 +43,11 @@ func arguments(t *engine.Tape, o *op) C.struct_attention {
 }
 
 func matrix(x *engine.Tensor) C.struct_matrix {
-	return C.struct_matrix{data: (*C.float)(x.Pointer()), stride: C.long(x.Pitch())}
+	m := C.struct_matrix{data: (*C.float)(x.Pointer()), stride: C.long(x.Pitch())}
+	if x.Fresh() {
+		m.fresh = 1
+	}
+	return m
 }
 
 func ints(x []int32) *C.int32_t { return (*C.int32_t)(unsafe.SliceData(x)) }

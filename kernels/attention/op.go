@@ -69,7 +69,7 @@ func (o *op) Backward(t *engine.Tape) {
 	if dy == nil {
 		return
 	}
-	dq, dk, dv := t.AddTo(o.q), t.AddTo(o.k), t.AddTo(o.v)
+	dq, dk, dv := t.Accumulate(o.q), t.AddTo(o.k), t.AddTo(o.v)
 	var dgate *engine.Tensor
 	if o.gate != nil {
 		dgate = t.AddTo(o.gate)

@@ -97,8 +97,9 @@ static void backward_block(void *arg, int task) {
                     add_to(dw.tap[j] + c, LANES, load(p + c, LANES) * load(x + c, n - c));
                 if (!a->dx.data) continue;
                 float *dx = at(a->dx, win.row[j], from);
+                struct matrix first = {.fresh = a->dx.fresh && j == a->taps - 1}; // a row's own tap comes first
                 for (int c = 0; c < n; c += LANES)
-                    add_to(dx + c, n - c, load(w.tap[j] + c, LANES) * load(p + c, LANES));
+                    give(first, dx + c, n - c, load(w.tap[j] + c, LANES) * load(p + c, LANES));
             }
         }
     }

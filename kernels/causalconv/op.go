@@ -46,7 +46,7 @@ func (o *op) Backward(t *engine.Tape) {
 	if dy == nil {
 		return
 	}
-	dx, dw := t.AddTo(o.x), t.AddTo(o.w)
+	dx, dw := t.Accumulate(o.x), t.AddTo(o.w)
 	switch {
 	case t.Reference():
 		specBackward(o.x, o.w, dy, dx, dw, o.tree)

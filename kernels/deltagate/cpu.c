@@ -37,7 +37,7 @@ static void decay_backward_task(void *arg, int task) {
         for (int t = from; t < to; t++) {
             vec dg = load(at(a->dg, t, h), left);
             vec da = dg * rate * sigmoid(load(at(a->a, t, h), left) + bias);
-            if (a->da.data) add_to(at(a->da, t, h), left, da);
+            if (a->da.data) give(a->da, at(a->da, t, h), left, da);
             ddt_bias += da;
             da_log += dg * load(at(a->g, t, h), left);
         }
@@ -54,7 +54,7 @@ static void beta_backward_task(void *arg, int task) {
         for (int h = 0; h < a->heads; h += LANES) {
             int left = a->heads - h;
             vec b = load(at(a->b, t, h), left); // 1 - beta would lose digits where beta is near 1
-            add_to(at(a->db, t, h), left, load(at(a->dbeta, t, h), left) * sigmoid(b) * sigmoid(-b));
+            give(a->db, at(a->db, t, h), left, load(at(a->dbeta, t, h), left) * sigmoid(b) * sigmoid(-b));
         }
 }
 

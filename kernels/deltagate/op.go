@@ -38,7 +38,7 @@ func (o *op) Forward(t *engine.Tape) {
 
 func (o *op) Backward(t *engine.Tape) {
 	if dg := t.Gradient(o.g); dg != nil {
-		da, daLog, ddtBias := t.AddTo(o.a), t.AddTo(o.aLog), t.AddTo(o.dtBias)
+		da, daLog, ddtBias := t.Accumulate(o.a), t.AddTo(o.aLog), t.AddTo(o.dtBias)
 		switch {
 		case t.Reference():
 			specDecayBackward(o.a, o.aLog, o.dtBias, o.g, dg, da, daLog, ddtBias)
@@ -47,7 +47,7 @@ func (o *op) Backward(t *engine.Tape) {
 		}
 	}
 	if dbeta := t.Gradient(o.beta); dbeta != nil {
-		db := t.AddTo(o.b)
+		db := t.Accumulate(o.b)
 		switch {
 		case db == nil:
 		case t.Reference():
@@ -60,5 +60,5 @@ func (o *op) Backward(t *engine.Tape) {
 
 func (o *op) Cost() engine.Cost {
 	in, out := engine.Tensors{o.a, o.b, o.aLog, o.dtBias}, engine.Tensors{o.g, o.beta}
-	return engine.Cost{Operator: "deltagate", Reads: in, Writes: out, Saves: append(in, out...)}
+	return engine.Cost{Operator: "deltagate", Reads: in, Writes: out, Saves: append(in, o.g)}
 }

@@ -2,10 +2,10 @@
 // segments depth first and keeps states only for the path it is on, so memory grows
 // with the longest sequence and not with the number of branches.
 //
-// Forward keeps the state at the end of each segment on the path. Backward needs the
-// state at the start of every chunk: entering a segment, it runs the recurrence again
-// and keeps them; leaving it, after its children have left their gradients, it takes
-// the chunks from last to first.
+// Forward keeps the state at the end of each segment on the path, and the residuals of
+// every row. Backward needs the state at the start of every chunk: entering a segment,
+// it makes them again from the residuals; leaving it, after its children have left
+// their gradients, it takes the chunks from last to first.
 #include "deltarule.h"
 
 #include <string.h>
@@ -68,8 +68,10 @@ static void forward_segment(void *arg, int s) {
     struct chunk c;
     for (int i = 0; i < chunks(a, s); i++, from = to) {
         chunk_open(&c, a, a->start[s] + i * CHUNK, chunk_length(a, s, i), t->key_head);
+        chunk_match(&c);
         for (int j = 0; j < t->heads; j++) {
-            chunk_solve(&c, t->key_head * t->heads + j, state(t, from, j));
+            chunk_turn(&c, t->key_head * t->heads + j);
+            chunk_solve(&c, state(t, from, j));
             chunk_output(&c, state(t, from, j));
             if (i + 1 < chunks(a, s) || !is_leaf(a, s)) chunk_advance(&c, state(t, from, j), state(t, to, j));
         }
@@ -107,7 +109,8 @@ static void enter(const struct task *t, int s) {
     for (int i = 0; i < n; i++) {
         chunk_open(&c, a, a->start[s] + i * CHUNK, chunk_length(a, s, i), t->key_head);
         for (int j = 0; j < t->heads; j++) {
-            chunk_solve(&c, t->key_head * t->heads + j, state(t, at + i, j));
+            chunk_turn(&c, t->key_head * t->heads + j);
+            chunk_recall(&c);
             chunk_advance(&c, state(t, at + i, j), state(t, at + i + 1, j));
         }
     }
@@ -120,9 +123,11 @@ static void leave(const struct task *t, int s) {
     struct chunk_gradient d;
     for (int i = chunks(a, s) - 1; i >= 0; i--) {
         chunk_open(&c, a, a->start[s] + i * CHUNK, chunk_length(a, s, i), t->key_head);
+        chunk_match(&c);
         chunk_gradient_open(&c, &d);
         for (int j = 0; j < t->heads; j++) {
-            chunk_solve(&c, t->key_head * t->heads + j, state(t, at + i, j));
+            chunk_turn(&c, t->key_head * t->heads + j);
+            chunk_recall(&c);
             chunk_backward(&c, &d, state(t, at + i, j), state(t, gradient, j));
         }
         chunk_gradient_close(&c, &d);

@@ -72,13 +72,17 @@ func arguments(t *engine.Tape, o *op) C.struct_deltarule {
 		rows: C.int(o.q.Rows), segments: C.int(len(o.tree.Start)),
 		groups: C.int(max(1, min(trees, enoughTasks/o.o.KeyHeads))),
 		start:  ints(o.tree.Start), len: ints(o.tree.Len), parent: ints(o.tree.Parent),
-		q: matrix(o.q), k: matrix(o.k), v: matrix(o.v), g: matrix(o.g), beta: matrix(o.beta), out: matrix(o.out),
+		q: matrix(o.q), k: matrix(o.k), v: matrix(o.v), g: matrix(o.g), beta: matrix(o.beta), out: matrix(o.out), residuals: matrix(o.residuals),
 		cpu: (*C.struct_cpu)(t.CPURuntime()),
 	}
 }
 
 func matrix(x *engine.Tensor) C.struct_matrix {
-	return C.struct_matrix{data: (*C.float)(x.Pointer()), stride: C.long(x.Pitch())}
+	m := C.struct_matrix{data: (*C.float)(x.Pointer()), stride: C.long(x.Pitch())}
+	if x.Fresh() {
+		m.fresh = 1
+	}
+	return m
 }
 
 func ints(x []int32) *C.int32_t { return (*C.int32_t)(unsafe.SliceData(x)) }

@@ -66,7 +66,7 @@ func (o *op) Backward(t *engine.Tape) {
 	if dout == nil {
 		return
 	}
-	dq, dk, dv, dg, dbeta := t.AddTo(o.q), t.AddTo(o.k), t.AddTo(o.v), t.AddTo(o.g), t.AddTo(o.beta)
+	dq, dk, dv, dg, dbeta := t.Accumulate(o.q), t.Accumulate(o.k), t.Accumulate(o.v), t.Accumulate(o.g), t.Accumulate(o.beta)
 	switch {
 	case t.Reference():
 		specBackward(o.q, o.k, o.v, o.g, o.beta, dout, dq, dk, dv, dg, dbeta, o.tree, o.o)
@@ -77,19 +77,18 @@ func (o *op) Backward(t *engine.Tape) {
 
 // Cost counts the products of the chunked form, for each row and value head: with the
 // state (KeyDim x ValueDim), with the keys and with the values of a chunk. Forward they
-// are 3, 2 and 2; backward 7, 5 and 5, two within a chunk, and to make the states again
-// 2, 0 and 1.
+// are 3, 2 and 2; backward 6, 3 and 4, and 2, 2 and 0 to make again what was not kept.
 func (o *op) Cost() engine.Cost {
 	state := engine.ProductFLOPs(1, o.o.KeyDim, o.o.ValueDim)
 	keys, values := engine.ProductFLOPs(1, chunk, o.o.KeyDim), engine.ProductFLOPs(1, chunk, o.o.ValueDim)
 	heads := float64(o.q.Rows) * float64(o.o.ValueHeads)
-	again := heads * (2*state + values)
+	again := heads * (2*state + 2*keys)
 	in := engine.Tensors{o.q, o.k, o.v, o.g, o.beta}
 	return engine.Cost{
 		Operator: "deltarule", Reads: in, Writes: engine.Tensors{o.out, o.residuals},
 		Saves:    engine.Tensors{o.q, o.k, o.g, o.beta, o.residuals},
 		Forward:  heads * (3*state + 2*keys + 2*values),
-		Backward: heads*(7*state+5*keys+5*values+engine.ProductFLOPs(2, chunk, chunk)) + again,
+		Backward: heads*(6*state+3*keys+4*values) + again,
 		Again:    again,
 	}
 }

@@ -27,7 +27,7 @@ VECTOR_INLINE void backward_head(const struct gatednorm *a, int r, int at, float
         along += u * w * normal;
         if (dw) add_to(dw + j, left, u * normal);
         if (a->dz.data)
-            add_to(a->dz.data + r * a->dz.stride + at + j, left, d * normal * w * s * (1 + gate * (1 - s)));
+            give(a->dz, a->dz.data + r * a->dz.stride + at + j, left, d * normal * w * s * (1 + gate * (1 - s)));
     }
     if (!a->dx.data) return;
     float *dx = a->dx.data + r * a->dx.stride + at;
@@ -35,7 +35,7 @@ VECTOR_INLINE void backward_head(const struct gatednorm *a, int r, int at, float
     for (int j = 0; j < n; j += LANES) {
         int left = n - j;
         vec u = load(dy + j, left) * silu(load(z + j, left));
-        add_to(dx + j, left, inverse * (u * load(a->w + j, left) - inverse * load(x + j, left) * mean));
+        give(a->dx, dx + j, left, inverse * (u * load(a->w + j, left) - inverse * load(x + j, left) * mean));
     }
 }
 

@@ -40,7 +40,7 @@ func (o *op) Backward(t *engine.Tape) {
 	if dy == nil {
 		return
 	}
-	dx, dz, dw := t.AddTo(o.x), t.AddTo(o.z), t.AddTo(o.w)
+	dx, dz, dw := t.Accumulate(o.x), t.Accumulate(o.z), t.AddTo(o.w)
 	switch {
 	case t.Reference():
 		specBackward(o, dx, dz, dw, dy)

@@ -34,13 +34,13 @@ func (o *op) Backward(t *engine.Tape) {
 	if dy == nil {
 		return
 	}
-	dx, dw := t.AddTo(o.x), t.AddTo(o.w)
+	dx, dw := t.Accumulate(o.x), t.AddTo(o.w)
 	switch {
 	case t.Reference():
 		specBackward(dx, dw, dy, o.x, o.w)
 	case t.CPU():
 		if dx != nil {
-			engine.MatMul(t.Device(), dx, plain(dy), plain(o.w), true)
+			engine.MatMul(t.Device(), dx, plain(dy), plain(o.w), !dx.Fresh())
 		}
 		if dw != nil {
 			engine.MatMul(t.Device(), dw, transposed(dy), plain(o.x), true)

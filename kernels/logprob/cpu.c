@@ -1,7 +1,8 @@
 // Pairs are taken in blocks and the vocabulary in chunks, both of fixed size. A
 // chunk of logits is one matrix product; the softmax's maximum and sum run along
-// from chunk to chunk. The backward pass forms the logits again: a product more, and
-// no memory for them.
+// from chunk to chunk. The backward pass turns the logits into their gradients where
+// they stand, if they were kept, and else forms them again: a product more, and no
+// memory for them.
 #include "logprob.h"
 
 #include "vector.h"
@@ -17,10 +18,18 @@ struct block {
     float top[PAIRS], total[PAIRS], target[PAIRS];
 };
 
+// The block's logits, n x words.
+static struct matrix logits(const struct block *b) {
+    const struct logprob *a = b->a;
+    if (!a->kept.data) return (struct matrix){a->logits, WORDS};
+    return (struct matrix){a->kept.data + b->first * a->kept.stride + b->word, a->kept.stride};
+}
+
 static void compute_logits(struct cpu *cpu, const struct block *b) {
     const struct logprob *a = b->a;
+    struct matrix z = logits(b);
     cpu->gemm(cpu, 0, 1, b->n, b->words, a->width, a->x, a->width, a->head.data + b->word * a->head.stride,
-              a->head.stride, a->logits, WORDS, 0);
+              a->head.stride, z.data, z.stride, 0);
 }
 
 // The target's place in the chunk, or -1.
@@ -32,8 +41,9 @@ static int target_in_chunk(const struct block *b, int i) {
 CPU_CLONES
 static void soften_task(void *arg, int task) {
     struct block *b = arg;
+    struct matrix all = logits(b);
     for (int i = task * TASK_PAIRS; i < min((task + 1) * TASK_PAIRS, b->n); i++) {
-        const float *z = b->a->logits + (long)i * WORDS;
+        const float *z = all.data + i * all.stride;
         vec high = splat(b->top[i]), added = {0};
         for (int j = 0; j < b->words; j += LANES) {
             vec x = load(z + j, b->words - j);
@@ -84,8 +94,9 @@ CPU_CLONES
 static void gradient_task(void *arg, int task) {
     const struct block *b = arg;
     const struct logprob *a = b->a;
+    struct matrix all = logits(b);
     for (int i = task * TASK_PAIRS; i < min((task + 1) * TASK_PAIRS, b->n); i++) {
-        float *z = a->logits + (long)i * WORDS;
+        float *z = all.data + i * all.stride;
         float dy = a->dy.data[(b->first + i) * a->dy.stride], lse = a->lse.data[(b->first + i) * a->lse.stride];
         if (dy == 0) {
             memset(z, 0, sizeof(float) * b->words);
@@ -111,13 +122,14 @@ void logprob_backward(struct cpu *cpu, struct logprob a) {
         }
         for (b.word = 0; b.word < a.words; b.word += WORDS) {
             b.words = min(WORDS, a.words - b.word);
-            compute_logits(cpu, &b);
+            if (!a.kept.data) compute_logits(cpu, &b);
             parallel_for(cpu, gradient_task, &b, tasks(&b));
+            struct matrix z = logits(&b);
             const float *head = a.head.data + b.word * a.head.stride;
             if (a.dhidden.data)
-                cpu->gemm(cpu, 0, 0, b.n, a.width, b.words, a.logits, WORDS, head, a.head.stride, a.dx, a.width, b.word > 0);
+                cpu->gemm(cpu, 0, 0, b.n, a.width, b.words, z.data, z.stride, head, a.head.stride, a.dx, a.width, b.word > 0);
             if (a.dhead.data)
-                cpu->gemm(cpu, 1, 0, b.words, a.width, b.n, a.logits, WORDS, a.x, a.width,
+                cpu->gemm(cpu, 1, 0, b.words, a.width, b.n, z.data, z.stride, a.x, a.width,
                           a.dhead.data + b.word * a.dhead.stride, a.dhead.stride, 1);
         }
         for (int i = 0; a.dhidden.data && i < b.n; i++) { // rows may repeat: one after the other

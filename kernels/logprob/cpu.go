@@ -30,12 +30,16 @@ func cpuBackward(t *engine.Tape, o *op, dy, dhidden, dhead *engine.Tensor) {
 func (o *op) rowBlock() int { return min(len(o.rows), C.PAIRS) }
 
 func arguments(t *engine.Tape, o *op) C.struct_logprob {
-	return C.struct_logprob{
+	a := C.struct_logprob{
 		pairs: C.int(len(o.rows)), words: C.int(o.head.Rows), width: C.int(o.hidden.Cols),
 		rows: ints(o.rows), targets: ints(o.targets),
 		hidden: matrix(o.hidden), head: matrix(o.head), y: matrix(o.y), lse: matrix(o.lse),
-		logits: scratch(t, o.rowBlock()*C.WORDS), x: scratch(t, o.rowBlock()*o.hidden.Cols),
+		kept: matrix(o.logits), x: scratch(t, o.rowBlock()*o.hidden.Cols),
 	}
+	if o.logits == nil {
+		a.logits = scratch(t, o.rowBlock()*C.WORDS)
+	}
+	return a
 }
 
 func scratch(t *engine.Tape, n int) *C.float { return (*C.float)(&t.Scratch(n)[0]) }

@@ -6,12 +6,13 @@
 // Logits are formed for PAIRS pairs and WORDS words of the vocabulary at a time.
 enum { PAIRS = 256, WORDS = 2048 };
 
-// The arguments of both directions; dhidden and dhead may be null. logits holds
-// PAIRS x WORDS floats; x and dx hold PAIRS x width, the rows of a block of pairs.
+// The arguments of both directions; dhidden and dhead may be null. All logits are kept
+// in `kept`, pairs x words, or, where that is null, those at work in logits, PAIRS x
+// WORDS floats. x and dx hold PAIRS x width, the rows of a block of pairs.
 struct logprob {
     int pairs, words, width;
     const int32_t *rows, *targets;
-    struct matrix hidden, head, y, lse, dy, dhidden, dhead;
+    struct matrix hidden, head, y, lse, kept, dy, dhidden, dhead;
     float *logits, *x, *dx;
 };
 

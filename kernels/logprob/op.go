@@ -1,6 +1,6 @@
 // Package logprob is the logarithm of the probability that a language model's head
-// gives to chosen tokens: head product and softmax in one, without the logits of
-// the whole vocabulary ever being in memory together.
+// gives to chosen tokens: head product and softmax in one, without more than a part of
+// the logits ever being in memory together.
 package logprob
 
 import (
@@ -20,9 +20,17 @@ func Forward(t *engine.Tape, hidden, head *engine.Tensor, rows, targets []int32)
 	op := engine.NewOp[op](t)
 	op.hidden, op.head, op.rows, op.targets = hidden, head, rows, targets
 	op.y, op.lse = t.New(len(rows), 1), t.New(len(rows), 1)
+	if !t.Inference && len(rows)*head.Rows <= mostKept {
+		op.logits = t.New(len(rows), head.Rows)
+	}
 	t.Run(op)
 	return op.y
 }
+
+// mostKept is how many logits are kept for the backward pass, 64 MiB of them; of more,
+// it forms all again. Small models have a quarter less to multiply so; large ones
+// would need gigabytes.
+var mostKept = 1 << 24
 
 func check(hidden, head *engine.Tensor, rows, targets []int32) {
 	if head.Cols != hidden.Cols || len(rows) != len(targets) {
@@ -39,6 +47,7 @@ func check(hidden, head *engine.Tensor, rows, targets []int32) {
 type op struct {
 	hidden, head, y *engine.Tensor
 	lse             *engine.Tensor // log of the softmax's denominator, [len(rows), 1]; the specification needs none
+	logits          *engine.Tensor // [len(rows), V], nil where they are not kept
 	rows, targets   []int32
 }
 
@@ -66,12 +75,17 @@ func (o *op) Backward(t *engine.Tape) {
 	}
 }
 
-// Cost counts the logits' product; the backward pass forms the logits again.
+// Cost counts the logits' product, which the backward pass may have to repeat.
 func (o *op) Cost() engine.Cost {
 	product := engine.ProductFLOPs(len(o.rows), o.head.Cols, o.head.Rows)
 	in := engine.Tensors{o.hidden.Touched(len(o.rows)), o.head}
-	return engine.Cost{
-		Operator: "logprob", Reads: in, Writes: engine.Tensors{o.y, o.lse}, Saves: append(in, o.lse),
-		Forward: product, Backward: product * (1 + engine.Wanted(in...)), Again: product,
+	c := engine.Cost{
+		Operator: "logprob", Reads: in, Writes: engine.Tensors{o.y, o.lse, o.logits}, Saves: append(in, o.lse, o.logits),
+		Forward: product, Backward: product * engine.Wanted(in...),
 	}
+	if o.logits == nil {
+		c.Again = product
+		c.Backward += c.Again
+	}
+	return c
 }

@@ -37,6 +37,15 @@ func Test(t *testing.T) {
 	optest.Run(t, operator(100, 17, 130, 300)) // two blocks of pairs
 }
 
+// What does not fit is formed again, and holds up as well.
+func TestLogitsNotKept(t *testing.T) {
+	defer func(n int) { mostKept = n }(mostKept)
+	mostKept = 0
+	optest.Run(t, operator(5, 20, 37, 9))
+	optest.Run(t, operator(30, 8, 2050, 40))
+	optest.Run(t, operator(100, 17, 130, 300))
+}
+
 // Logits far from zero must neither overflow nor vanish.
 func TestLargeLogits(t *testing.T) {
 	tape := engine.NewTape(engine.CPU(1))

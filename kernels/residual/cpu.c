@@ -18,10 +18,11 @@ static void backward_rows(void *arg, int task) {
     for (int r = task * ROW_BLOCK; r < row_end(a->rows, task); r++) {
         const float *d = a->dsum.data + r * a->dsum.stride;
         float *dx = a->dx.data + r * a->dx.stride, *dy = a->dy.data + r * a->dy.stride;
-        if (a->dx.data)
-            for (int j = 0; j < a->cols; j++) dx[j] += d[j];
-        if (a->dy.data)
-            for (int j = 0; j < a->cols; j++) dy[j] += d[j];
+        for (int j = 0; j < a->cols; j += LANES) {
+            int left = a->cols - j;
+            if (a->dx.data) give(a->dx, dx + j, left, load(d + j, left));
+            if (a->dy.data) give(a->dy, dy + j, left, load(d + j, left));
+        }
     }
 }
 

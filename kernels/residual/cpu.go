@@ -26,5 +26,9 @@ func cpuBackward(t *engine.Tape, dx, dy, dsum *engine.Tensor) {
 }
 
 func matrix(x *engine.Tensor) C.struct_matrix {
-	return C.struct_matrix{data: (*C.float)(x.Pointer()), stride: C.long(x.Pitch())}
+	m := C.struct_matrix{data: (*C.float)(x.Pointer()), stride: C.long(x.Pitch())}
+	if x.Fresh() {
+		m.fresh = 1
+	}
+	return m
 }

@@ -34,7 +34,7 @@ func (o *op) Backward(t *engine.Tape) {
 	if dsum == nil {
 		return
 	}
-	dx, dy := t.AddTo(o.x), t.AddTo(o.y)
+	dx, dy := t.Accumulate(o.x), t.Accumulate(o.y)
 	switch {
 	case t.Reference():
 		specBackward(dx, dsum)

@@ -35,7 +35,7 @@ static void backward_rows(void *arg, int task) {
         float mean = sum(along) / n;
         for (int j = 0; j < n; j += LANES) {
             vec d = load(dy + j, n - j) * (a->offset + load(a->w + j, n - j));
-            add_to(dx + j, n - j, inverse * (d - load(x + j, n - j) * inverse * mean));
+            give(a->dx, dx + j, n - j, inverse * (d - load(x + j, n - j) * inverse * mean));
         }
     }
 }

@@ -39,5 +39,9 @@ func arguments(o *op) C.struct_rmsnorm {
 }
 
 func matrix(x *engine.Tensor) C.struct_matrix {
-	return C.struct_matrix{data: (*C.float)(x.Pointer()), stride: C.long(x.Pitch())}
+	m := C.struct_matrix{data: (*C.float)(x.Pointer()), stride: C.long(x.Pitch())}
+	if x.Fresh() {
+		m.fresh = 1
+	}
+	return m
 }

@@ -42,7 +42,7 @@ func (o *op) Backward(t *engine.Tape) {
 	if dy == nil {
 		return
 	}
-	dx, dw := t.AddTo(o.x), t.AddTo(o.w)
+	dx, dw := t.Accumulate(o.x), t.AddTo(o.w)
 	switch {
 	case t.Reference():
 		specBackward(o, dx, dw, dy)

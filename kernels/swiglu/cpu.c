@@ -26,8 +26,8 @@ static void backward_rows(void *arg, int task) {
         for (int j = 0; j < x->cols; j += LANES) {
             int left = x->cols - j;
             vec g = load(gate + j, left), d = load(dy + j, left), s = sigmoid(g);
-            if (dup) add_to(dup + j, left, d * g * s);
-            if (dgate) add_to(dgate + j, left, d * load(up + j, left) * s * (1 + g * (1 - s)));
+            if (dgate) give(x->dgate, dgate + j, left, d * load(up + j, left) * s * (1 + g * (1 - s)));
+            if (dup) give(x->dup, dup + j, left, d * g * s);
         }
     }
 }

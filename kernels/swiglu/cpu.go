@@ -25,5 +25,9 @@ func cpuBackward(t *engine.Tape, dgate, dup, dy, gate, up *engine.Tensor) {
 }
 
 func matrix(x *engine.Tensor) C.struct_matrix {
-	return C.struct_matrix{data: (*C.float)(x.Pointer()), stride: C.long(x.Pitch())}
+	m := C.struct_matrix{data: (*C.float)(x.Pointer()), stride: C.long(x.Pitch())}
+	if x.Fresh() {
+		m.fresh = 1
+	}
+	return m
 }

@@ -35,7 +35,7 @@ func (o *op) Backward(t *engine.Tape) {
 	if dy == nil {
 		return
 	}
-	dgate, dup := t.AddTo(o.gate), t.AddTo(o.up)
+	dgate, dup := t.Accumulate(o.gate), t.Accumulate(o.up)
 	switch {
 	case t.Reference():
 		specBackward(dgate, dup, dy, o.gate, o.up)
