@@ -19,14 +19,13 @@ func (q *query) mutate(m mutation, g Granularity) (*statement, fault, bool) {
 	}
 	clause := m.old.Clause()
 	after := sql.Render(replaced(clause, m.old, m.new))
-	source := clause.Text(q.text)
-	want := replaced(q.tree, m.old, m.new)
-	for _, text := range [2]string{
-		patch(source, sql.Render(clause), after, q.style),
-		join(q.style.dress(lexemes(after))),
+	for _, write := range [2]func(after string) string{
+		q.patcher(clause).patch,
+		func(after string) string { return join(q.style.dress(lexemes(after))) },
 	} {
+		text := write(after)
 		mutant, ok := parse(q.text[:clause.Start]+text+q.text[clause.End:], q.schema, g)
-		if ok && readsAs(mutant.tree, want) {
+		if ok && readsAsChanged(mutant.tree, q.tree, m.old, m.new) {
 			f.root = follow(mutant.tree, pathTo(m.old))
 			if m.adds {
 				f.root = f.root.Children[len(f.root.Children)-1]
@@ -35,6 +34,16 @@ func (q *query) mutate(m mutation, g Granularity) (*statement, fault, bool) {
 		}
 	}
 	return nil, f, false
+}
+
+// patcher rewrites a clause. A query has many mutants of one clause.
+func (q *query) patcher(clause *sql.Node) *patcher {
+	p, ok := q.patchers[clause]
+	if !ok {
+		p = newPatcher(clause.Text(q.text), sql.Render(clause), q.style)
+		q.patchers[clause] = p
+	}
+	return p
 }
 
 // dropped writes the query without one clause. What then ends the query has no

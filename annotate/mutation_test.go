@@ -29,7 +29,7 @@ func petQuery(t *testing.T, text string) *query {
 		t.Fatalf("cannot parse %q", text)
 	}
 	return &query{
-		statement: s, scopes: sql.Resolve(s.tree, pets), style: styleOf(text),
+		statement: s, scopes: sql.Resolve(s.tree, pets), style: styleOf(text), patchers: make(map[*sql.Node]*patcher),
 		values: func(*sql.SchemaTable, string) []string { return []string{"Ann", "Bob"} },
 	}
 }

@@ -13,43 +13,62 @@ import (
 // printed anew.
 const maxCells = 1 << 20
 
-// patch rewrites source, the text of a clause, so that it says what after says
-// instead of what before says. Both are Render's print of trees, before that of
-// source's own. Every token of source that stays keeps its bytes and its white
-// space, also the noise that the tree does not hold (INNER, ASC, redundant
-// parentheses); new tokens are dressed in the style.
-//
-// The text is a guess where noise touches the change, so callers parse it again.
-func patch(source, before, after string, s style) string {
-	old, mid, next := lexemes(source), s.worded(lexemes(before)), s.worded(lexemes(after))
-	if len(old)*len(mid) > maxCells || len(mid)*len(next) > maxCells {
-		return join(s.dress(next))
+// patcher rewrites the text of one clause. Every token of it that stays keeps its
+// bytes and its white space, also the noise that the tree does not hold (INNER, ASC,
+// redundant parentheses); new tokens are dressed in the style.
+type patcher struct {
+	style style
+	old   []lexeme // the clause's text
+	mid   []lexeme // Render's print of its tree
+	toOld []int    // mid -> old; nil where they are too long to compare
+}
+
+// newPatcher prepares to rewrite source, whose tree Render prints as before.
+func newPatcher(source, before string, s style) *patcher {
+	p := &patcher{style: s, old: lexemes(source), mid: s.worded(lexemes(before))}
+	if len(p.old)*len(p.mid) <= maxCells {
+		p.toOld = align(p.mid, p.old)
 	}
-	dressed := s.dress(next)
-	toOld := align(mid, old)   // before -> source
-	toNext := align(mid, next) // before -> after
-	kept := make([]int, len(old))
+	return p
+}
+
+// patch makes the clause say what after says, Render's print of another tree. The
+// text is a guess where noise touches the change, so callers parse it again.
+func (p *patcher) patch(after string) string {
+	next := p.style.worded(lexemes(after))
+	dressed := p.style.dressWords(next)
+	if p.toOld == nil || len(p.mid)*len(next) > maxCells {
+		return join(dressed)
+	}
+	toNext := align(p.mid, next)
+	kept := make([]int, len(p.old))
 	for i := range kept {
 		kept[i] = noise
 	}
-	for m, o := range toOld {
+	for m, o := range p.toOld {
 		if o >= 0 {
 			kept[o] = toNext[m] // index in after, or dropped
 		}
 	}
-	dropNoise(old, kept, len(next))
-	return merge(old, kept, dressed)
+	dropNoise(p.old, kept, len(next))
+	return merge(p.old, kept, dressed)
 }
 
 // readsAs reports that a tree parsed from patched text is the one that was meant.
 // Names may have changed case with the style; strings may not.
-func readsAs(got, want *sql.Node) bool {
+func readsAs(got, want *sql.Node) bool { return readsAsChanged(got, want, nil, nil) }
+
+// readsAsChanged is readsAs of want with new in the place of its node old.
+func readsAsChanged(got, want, old, new *sql.Node) bool {
+	if want == old {
+		want, old = new, nil
+	}
 	isSame := strings.EqualFold(got.Value, want.Value)
 	if got.Kind == sql.String || got.DoubleQuoted {
 		isSame = got.Value == want.Value
 	}
 	return isSame && got.Kind == want.Kind && strings.EqualFold(got.Qualifier, want.Qualifier) &&
-		slices.EqualFunc(got.Children, want.Children, readsAs)
+		slices.EqualFunc(got.Children, want.Children, func(g, w *sql.Node) bool { return readsAsChanged(g, w, old, new) })
 }
 
 // The fate of a token of the source that has no counterpart in the new print.

@@ -12,6 +12,8 @@ type query struct {
 	*statement
 	scopes *sql.Scopes
 	style  style
+	// patchers of its clauses, once asked for.
+	patchers map[*sql.Node]*patcher
 	// values samples the values of a table's column.
 	values func(table *sql.SchemaTable, column string) []string
 }
@@ -22,6 +24,7 @@ func bind(ctx context.Context, s *statement, e *executor) *query {
 		statement: s,
 		scopes:    sql.Resolve(s.tree, s.schema),
 		style:     styleOf(s.text),
+		patchers:  make(map[*sql.Node]*patcher),
 		values:    func(table *sql.SchemaTable, column string) []string { return e.values(ctx, table, column) },
 	}
 }

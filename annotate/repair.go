@@ -216,15 +216,14 @@ func (r *repair) goldText(k int) string {
 // write is the text of slot k that reads as the clause want.
 func (r *repair) write(k int, want *sql.Node) string {
 	after := sql.Render(want)
-	text := join(r.style.dress(lexemes(after)))
 	s := r.slots[k]
 	if s.wrong < 0 {
-		return text
+		return join(r.style.dress(lexemes(after)))
 	}
 	u := r.wrong.units[s.wrong]
-	patched := patch(u.node.Text(r.wrong.text), sql.Render(u.node), after, r.style)
-	if r.says(k, patched, want) {
-		text = patched
+	text := newPatcher(u.node.Text(r.wrong.text), sql.Render(u.node), r.style).patch(after)
+	if !r.says(k, text, want) {
+		text = join(r.style.dress(lexemes(after)))
 	}
 	return r.wrong.text[u.start:u.node.Start] + text
 }

@@ -208,8 +208,10 @@ func (s style) worded(list []lexeme) []lexeme {
 }
 
 // dress writes tokens that Render printed in the style.
-func (s style) dress(list []lexeme) []lexeme {
-	list = s.worded(list)
+func (s style) dress(list []lexeme) []lexeme { return s.dressWords(s.worded(list)) }
+
+// dressWords is dress of tokens that are worded already.
+func (s style) dressWords(list []lexeme) []lexeme {
 	dressed := make([]lexeme, 0, len(list))
 	for i, l := range list {
 		content, quote := l.content()
