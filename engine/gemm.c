@@ -113,31 +113,84 @@ static void multiply_few(const struct kernel *with, int by_column, int m, int n,
     }
 }
 
+// A product on one thread, with its room for a block of A and one of B.
+struct serial {
+    const struct kernel *with;
+    int m, n, k;
+    struct operand a, b;
+    float *c;
+    long ldc;
+    int accumulate;
+    float *block_a, *block_b;
+};
+
+// Rows [i, i+rows), steps [p, p+steps) and columns [j, j+cols): copies A and multiplies
+// it with a block of B.
+static void multiply_block(const struct serial *x, int i, int rows, int p, int steps, int j, int cols, const float *block_b) {
+    pack_a(x->with, x->block_a, from(x->a, i, p), rows, steps);
+    multiply(x->with, x->a.transposed, rows, cols, units(x->with, steps), x->block_a, block_b, x->c + i * x->ldc + j, x->ldc,
+             x->accumulate || p > 0);
+}
+
+// Few rows, all in one panel of A.
+static void few_rows_order(const struct serial *x) {
+    for (int p = 0; p < x->k; p += x->with->steps) {
+        const int steps = min(x->with->steps, x->k - p);
+        pack_a(x->with, x->block_a, from(x->a, 0, p), x->m, steps);
+        multiply_few(x->with, x->a.transposed, x->m, x->n, steps, x->block_a, from(x->b, p, 0), x->block_b, x->c, x->ldc,
+                     x->accumulate || p > 0);
+    }
+}
+
+// The whole of B is copied first; then a block of C is done before the next one begins,
+// and stays in cache over all steps.
+enum { WHOLE_B = 1 << 18 };  // units: 1 MiB
+
+static void rows_first_order(const struct serial *x) {
+    const struct kernel *with = x->with;
+    const int tall = with->a_panels * with->rows, whole_cols = (x->n + with->cols - 1) / with->cols * with->cols;
+    float *block_b = x->block_b;
+    for (int p = 0; p < x->k; p += with->steps) {
+        const int steps = min(with->steps, x->k - p);
+        pack_b(with, block_b, from(x->b, p, 0), x->n, steps);
+        block_b += (long)whole_cols * units(with, steps);
+    }
+    for (int i = 0; i < x->m; i += tall) {
+        block_b = x->block_b;
+        for (int p = 0; p < x->k; p += with->steps) {
+            const int steps = min(with->steps, x->k - p);
+            multiply_block(x, i, min(tall, x->m - i), p, steps, 0, x->n, block_b);
+            block_b += (long)whole_cols * units(with, steps);
+        }
+    }
+}
+
+// A block of B is used for all rows before the next one is copied. That is also better
+// for an A whose rows are stored as columns: it is read in wide strips.
+static void steps_first_order(const struct serial *x) {
+    const int tall = x->with->a_panels * x->with->rows, wide = x->with->b_panels * x->with->cols;
+    for (int j = 0; j < x->n; j += wide)
+        for (int p = 0; p < x->k; p += x->with->steps) {
+            const int cols = min(wide, x->n - j), steps = min(x->with->steps, x->k - p);
+            pack_b(x->with, x->block_b, from(x->b, p, j), cols, steps);
+            for (int i = 0; i < x->m; i += tall) multiply_block(x, i, min(tall, x->m - i), p, steps, j, cols, x->block_b);
+        }
+}
+
 // C = or += op(A) op(B) on the calling thread.
 static void multiply_serial(const struct kernel *with, int m, int n, int k, struct operand a, struct operand b,
                             float *c, long ldc, int accumulate) {
     if (k == 0 && !accumulate)
         for (int i = 0; i < m; i++) memset(c + i * ldc, 0, n * sizeof(float));
     float *block_a = workspace(), *block_b = block_a + (long)with->a_panels * with->a_panel;
-    const int most_rows = with->a_panels * with->rows, most_cols = with->b_panels * with->cols;
+    const struct serial x = {with, m, n, k, a, b, c, ldc, accumulate, block_a, block_b};
     if (with->enter) with->enter();
     if (m <= with->rows)
-        for (int p = 0; p < k; p += with->steps) {
-            const int steps = min(with->steps, k - p);
-            pack_a(with, block_a, from(a, 0, p), m, steps);
-            multiply_few(with, a.transposed, m, n, steps, block_a, from(b, p, 0), block_b, c, ldc, accumulate || p > 0);
-        }
+        few_rows_order(&x);
+    else if (!a.transposed && (n + with->cols - 1L) * (k + with->steps) <= WHOLE_B * (long)with->pair)
+        rows_first_order(&x);
     else
-        for (int j = 0; j < n; j += most_cols)
-            for (int p = 0; p < k; p += with->steps) {
-                const int cols = min(most_cols, n - j), steps = min(with->steps, k - p);
-                pack_b(with, block_b, from(b, p, j), cols, steps);
-                for (int i = 0; i < m; i += most_rows) {
-                    const int rows = min(most_rows, m - i);
-                    pack_a(with, block_a, from(a, i, p), rows, steps);
-                    multiply(with, a.transposed, rows, cols, units(with, steps), block_a, block_b, c + i * ldc + j, ldc, accumulate || p > 0);
-                }
-            }
+        steps_first_order(&x);
     if (with->leave) with->leave();
 }
 

@@ -17,7 +17,7 @@
 #define BF16 __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx512bf16")))
 #define BF16_INLINE static inline __attribute__((always_inline)) BF16
 
-// A panel of B, 512 steps of 32 columns, is 32 KiB; the blocks of A and B some 280 KB
+// A panel of B, 512 steps of 32 columns, is 32 KiB; the blocks of A and B some 140 KB
 // and 1 MB. PITCH is a row of a panel of A in units, as in gemm_float32.c.
 enum { STEPS = 512, PITCH = STEPS / 2 + 16, COLS = 32 };
 
@@ -189,7 +189,7 @@ AMX static void amx_tile(int rows, int units, const float *a, const float *b, lo
 
 static const struct kernel amx = {
     .name = "amx-bf16", .rows = AMX_ROWS, .cols = COLS, .pair = 2, .multiple = 32, .steps = STEPS,
-    .a_panels = 8, .b_panels = 32, .a_panel = AMX_ROWS * PITCH,
+    .a_panels = 4, .b_panels = 32, .a_panel = AMX_ROWS * PITCH,
     .pack_rows = amx_pack_rows, .pack_columns = amx_pack_columns, .copy = copy, .transpose = transpose,
     .by_row = amx_tile, .by_column = amx_tile, .enter = amx_enter, .leave = amx_leave,
 };
