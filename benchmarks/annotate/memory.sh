@@ -1,7 +1,7 @@
 #!/bin/sh
 # Streams N rollouts (1,000,000 unless given) through `caper annotate` and prints the memory of the program and of its
 # worker processes every ten seconds. The rollouts are those of the built-in benchmark over and over, each with a
-# comment of its own, so that every query is new to the cache and every tuple to the run.
+# LIMIT of its own beyond all rows, so that every query is new to the cache and every tuple to the run.
 #
 #   benchmarks/annotate/memory.sh [N]        # needs bin/caper (make build) and some 600 bytes of disk a rollout
 set -eu
@@ -11,10 +11,10 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
 "$caper" sample "$dir/bench" 2>/dev/null
-awk -v n="$n" '
-  { line[NR] = $0 }
-  END { for (i = 0; i < n; i++) { s = line[i % NR + 1]; sub(/"sql":"/, "&/* " i " */ ", s); print s } }
-' "$dir/bench/rollouts/train.jsonl" >"$dir/rollouts.jsonl"
+grep -iv ' limit ' "$dir/bench/rollouts/train.jsonl" | awk -v n="$n" '
+  { at = index($0, "\",\"source\":"); head[NR] = substr($0, 1, at - 1); tail[NR] = substr($0, at) }
+  END { for (i = 0; i < n; i++) { j = i % NR + 1; print head[j] " LIMIT " 1000000 + i tail[j] } }
+' >"$dir/rollouts.jsonl"
 
 "$caper" annotate --bench "$dir/bench" --split train --timeout 1s --rollouts "$dir/rollouts.jsonl" --out "$dir/tuples.jsonl" \
   --summary "$dir/summary.json" 2>"$dir/log" &
