@@ -31,9 +31,11 @@ static void take_chunks(const struct step *s) {
     if (from < 0) memset(state_of(s, from = to, 0), 0, sizeof(float) * s->heads * a->key_dim * a->value_dim);
     for (int i = 0; i < len; i += CHUNK, from = to) {
         chunk_open(&c, a, start + i, len - i < CHUNK ? len - i : CHUNK, s->key_head);
+        chunk_match(&c);
         for (int j = 0; j < s->heads; j++) {
             float *state = state_of(s, from, j);
-            chunk_solve(&c, s->key_head * s->heads + j, state);
+            chunk_turn(&c, s->key_head * s->heads + j);
+            chunk_solve(&c, state);
             chunk_output(&c, state);
             chunk_advance(&c, state, state_of(s, to, j));
         }
