@@ -1,5 +1,5 @@
-"""Opens model folders that caper exported with Python's safetensors, transformers and
-tokenizers, and compares what they compute with caper's numbers in peers.json.
+"""Opens model folders that caper exported with Python's safetensors, transformers, peft
+and tokenizers, and compares what they compute with caper's numbers in peers.json.
 
     python check_export.py FOLDER...
 
@@ -9,9 +9,12 @@ Exit status 0 when everything agrees, 1 when something does not.
 import json
 import pathlib
 import sys
+import tempfile
 
 import torch
+from peft import PeftModel
 from safetensors import safe_open
+from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
 
 # Absolute, on logits and scores of two float32 programs. A trained delta net can be
@@ -20,9 +23,13 @@ TOLERANCE = 1e-4
 ROUNDINGS = 10
 
 
+ADAPTER = "adapter_model.safetensors"
+
+
 def check_weights(folder):
     """safetensors alone: the file opens, and every element is finite."""
-    with safe_open(folder / "model.safetensors", framework="pt") as file:
+    adapter = folder / ADAPTER
+    with safe_open(adapter if adapter.exists() else folder / "model.safetensors", framework="pt") as file:
         for name in file.keys():
             assert torch.isfinite(file.get_tensor(name)).all(), name
         return len(file.keys())
@@ -33,13 +40,31 @@ def load(folder):
     config = json.loads((folder / "config.json").read_text())
     reward = config["architectures"][0].endswith("SequenceClassification")
     auto = AutoModelForSequenceClassification if reward else AutoModelForCausalLM
+    base = folder
+    if (folder / ADAPTER).exists():
+        base = json.loads((folder / "adapter_config.json").read_text())["base_model_name_or_path"]
     model, info = auto.from_pretrained(
-        folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True
+        base, dtype=torch.float32, attn_implementation="eager", output_loading_info=True
     )
     wrong = {key: sorted(value) for key, value in info.items() if value}
     assert not wrong, f"tensors do not fit: {wrong}"
     assert type(model).__name__ == config["architectures"][0], type(model).__name__
+    if base != folder:
+        model = load_adapter(model, folder)
     return model.eval(), reward
+
+
+def load_adapter(model, folder):
+    """The base model with the adapter that PEFT reads, and writes again as it was."""
+    adapted = PeftModel.from_pretrained(model, folder)
+    ours = load_file(folder / ADAPTER)
+    with tempfile.TemporaryDirectory() as again:
+        adapted.save_pretrained(again)
+        theirs = load_file(pathlib.Path(again) / ADAPTER)
+    assert ours.keys() == theirs.keys(), set(ours) ^ set(theirs)
+    for name in ours:
+        assert torch.equal(ours[name], theirs[name]), name
+    return adapted.base_model.model
 
 
 def check_values(model, reward, sequences):

@@ -1,7 +1,7 @@
 // Command peers exports models and what caper computes with them, for check_export.py
 // to repeat with Python's safetensors, transformers and tokenizers.
 //
-//	go run ./benchmarks/peers OUT          small random models of each kind
+//	go run ./benchmarks/peers OUT          small random models of each kind, and adapters of them
 //	go run ./benchmarks/peers OUT FOLDER   the model in FOLDER
 //
 // Each model lands in a folder under OUT, with the numbers in peers.json.
@@ -19,6 +19,7 @@ import (
 	"caper/engine"
 	"caper/kernels/linear"
 	"caper/model"
+	"caper/model/lora"
 	"caper/model/qwen3"
 	"caper/model/qwen35"
 	"caper/model/tokenizer"
@@ -57,11 +58,39 @@ func export(out string, folders []string) error {
 			return err
 		}
 		tame(m)
-		if err := write(filepath.Join(out, name), m); err != nil {
+		folder := filepath.Join(out, name)
+		if err := write(folder, m); err != nil {
+			return err
+		}
+		if m, err = adapt(folder, device); err != nil {
+			return err
+		}
+		if err := write(folder+"-adapter", m); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// adapt loads the model in a folder and puts an adapter on it that matters.
+func adapt(folder string, device engine.Device) (*model.Model, error) {
+	m, err := model.Load(folder, device, model.Frozen)
+	if err != nil {
+		return nil, err
+	}
+	c := lora.Config{Rank: 4, Alpha: 8, Targets: []string{"q_proj", "in_proj_qkv|k_proj", "mlp[.].*"}}
+	if err := m.AddAdapter(c, folder, 1); err != nil {
+		return nil, err
+	}
+	for _, p := range m.Adapter.Parameters {
+		r := engine.Random(2, p.Name, 0, 0)
+		for i := range p.Rows {
+			for j := range p.Cols {
+				p.Set(i, j, 0.1*r.NormFloat64())
+			}
+		}
+	}
+	return m, nil
 }
 
 // tame turns the queries of random delta nets towards their keys. Where the two are

@@ -7,6 +7,7 @@ package lora
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -96,21 +97,19 @@ func ReadConfig(dir string) (Config, error) {
 }
 
 func (c *Config) parse(o decoder.Object) error {
-	empty := []any{map[string]any{}}
 	for _, err := range []error{
 		o.Require("peft_type", "LORA"),
 		o.Require("bias", "none"),
-		o.Require("lora_bias", false),
-		o.Require("use_dora", false),
-		o.Require("fan_in_fan_out", false),
-		o.Require("rank_pattern", empty...),
-		o.Require("alpha_pattern", empty...),
-		o.Require("layer_replication"),
-		o.Require("target_parameters", []any{}),
-		o.Require("trainable_token_indices"),
+		// Other starts change the base model's weights, too.
+		o.Require("init_lora_weights", true, false, "gaussian"),
 	} {
 		if err != nil {
 			return err
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(o)) {
+		if isEmpty := slices.Contains([]string{"null", "false", "{}", "[]", `""`}, string(o[key])); !isEmpty && !known[key] {
+			return o.Require(key) // PEFT has many variants, and more with each version
 		}
 	}
 	for _, key := range []string{"peft_type", "r", "lora_alpha", "base_model_name_or_path"} {
@@ -122,6 +121,17 @@ func (c *Config) parse(o decoder.Object) error {
 		return err
 	}
 	return c.Validate()
+}
+
+// known are the keys whose values are read, or do not change what an adapter computes:
+// they tell how it was trained, or to which modules it was given, which its weights
+// tell, too.
+var known = map[string]bool{
+	"peft_type": true, "bias": true, "init_lora_weights": true, "base_model_name_or_path": true, "r": true, "lora_alpha": true,
+	"use_rslora": true, "task_type": true, "modules_to_save": true,
+	"auto_mapping": true, "inference_mode": true, "peft_version": true, "revision": true, "lora_dropout": true, "target_modules": true,
+	"exclude_modules": true, "layers_to_transform": true, "layers_pattern": true, "megatron_core": true, "qalora_group_size": true,
+	"ensure_weight_tying": true, "runtime_config": true,
 }
 
 // object returns the content of adapter_config.json for an adapter of the given

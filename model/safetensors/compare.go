@@ -86,11 +86,14 @@ func (d *Difference) compare(a, b Tensor) error {
 	}
 	parts := make([]Difference, blocks(a.Len()))
 	err := inBlocks(a.File+" and "+b.File, a.Len(), func(from, to int) error {
-		x, err := a.numbers(make([]float64, to-from), from)
+		first, second := borrow(), borrow()
+		defer first.giveBack()
+		defer second.giveBack()
+		x, err := a.numbers(first[:to-from], from)
 		if err != nil {
 			return err
 		}
-		y, err := b.numbers(make([]float64, to-from), from)
+		y, err := b.numbers(second[:to-from], from)
 		a.drop(from, to)
 		b.drop(from, to)
 		for i := range y {

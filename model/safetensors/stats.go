@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"sync"
 )
 
 // Stats describes the elements of a tensor. Min, Max, Mean and Deviation are those of
@@ -23,7 +24,9 @@ type Stats struct {
 func (t Tensor) Stats() (Stats, error) {
 	parts := make([]moments, blocks(t.Len()))
 	err := inBlocks(t.File, t.Len(), func(from, to int) error {
-		values, err := t.numbers(make([]float64, to-from), from)
+		scratch := borrow()
+		defer scratch.giveBack()
+		values, err := t.numbers(scratch[:to-from], from)
 		t.drop(from, to)
 		parts[from/blockElements] = momentsOf(values)
 		return err
@@ -42,6 +45,20 @@ func (t Tensor) Stats() (Stats, error) {
 	}
 	return s, nil
 }
+
+// block is memory for the elements of a block.
+type block [blockElements]float64
+
+var spare sync.Pool // of *block
+
+func borrow() *block {
+	if b, ok := spare.Get().(*block); ok {
+		return b
+	}
+	return new(block)
+}
+
+func (b *block) giveBack() { spare.Put(b) }
 
 // numbers stores the elements from, from+1, ... of a tensor of any type in dst.
 func (t Tensor) numbers(dst []float64, from int) ([]float64, error) {
@@ -90,7 +107,12 @@ func momentsOf(values []float64) moments {
 		case x-x == 0:
 			m.count++
 			sum += x
-			m.min, m.max = min(m.min, x), max(m.max, x)
+			if x < m.min {
+				m.min = x
+			}
+			if x > m.max {
+				m.max = x
+			}
 		case x != x:
 			m.nan++
 		default:
