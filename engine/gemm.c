@@ -221,43 +221,35 @@ static void product_block(void *arg, int task) {
 
 static int blocks(int n, int size) { return (n + size - 1) / size; }
 
-// Cuts C into `parts` blocks of whole tiles and returns the time that this takes
-// on that many threads, relative to an even share of the products: the largest block
-// may hold more, and every row of blocks packs B again, every column A, at the cost
-// of some five rows or columns of products.
-static double cut(struct product *x, int parts) {
+// Cuts C into `parts` blocks of whole tiles, in the way that costs least: the largest
+// block decides, and every row of blocks packs B again, every column A, at the cost of
+// some five rows or columns of products.
+static void cut(struct product *x, int parts) {
     const int tiles_down = blocks(x->m, x->with->rows), tiles_across = blocks(x->n, x->with->cols);
-    double best = INFINITY;
+    double least = INFINITY;
     for (int down = 1; down <= parts; down++) {
         if (parts % down) continue;
         const int across = parts / down;
         const int rows = blocks(tiles_down, down), cols = blocks(tiles_across, across);
-        double largest = (double)rows * cols * parts / ((double)tiles_down * tiles_across);
-        double time = largest * (1 + 5.0 * down / x->m + 5.0 * across / x->n);
-        if (time >= best) continue;
-        best = time;
+        const double cost = (double)rows * cols * (1 + 5.0 * down / x->m + 5.0 * across / x->n);
+        if (cost >= least) continue;
+        least = cost;
         x->block_rows = rows * x->with->rows;
         x->block_cols = cols * x->with->cols;
     }
-    return best;
 }
 
 static void multiply_parallel(struct cpu *cpu, const struct kernel *with, int m, int n, int k, struct operand a,
                               struct operand b, float *c, long ldc, int accumulate) {
     if (m == 0 || n == 0) return;
     struct product x = {with, m, n, k, a, b, c, ldc, accumulate, m, n};
-    // A block of less than LEAST products, some five microseconds, is not worth a
-    // thread's attention. Several blocks a thread are welcome where they cost next to
-    // nothing, as then a slow thread holds nobody up.
+    // One block a thread: smaller ones pack more. A block of less than LEAST products,
+    // some five microseconds, is not worth a thread's attention; reading B costs about a
+    // dozen rows.
     enum { LEAST = 1 << 19 };
-    const double most = (m + 12.0) * n * k / LEAST;  // reading B costs about a dozen rows
-    const int threads = min(cpu->threads, most < cpu->threads ? (int)most : cpu->threads);
-    if (threads > 1) {
-        const double time = cut(&x, threads);
-        int each = 4;
-        while (each > 1 && (threads * each > most || cut(&x, threads * each) > 1.04 * time)) each /= 2;
-        if (each == 1) cut(&x, threads);
-    }
+    const double most = (m + 12.0) * n * k / LEAST;
+    const int threads = most < cpu->threads ? (int)most : cpu->threads;
+    if (threads > 1) cut(&x, threads);
     parallel_for(cpu, product_block, &x, blocks(m, x.block_rows) * blocks(n, x.block_cols));
 }
 
