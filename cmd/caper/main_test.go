@@ -48,6 +48,9 @@ func TestWrongUse(t *testing.T) {
 		want      []string
 	}{
 		{[]string{"nonsense"}, []string{"nonsense", "caper --help"}},
+		{[]string{"plan", "--model", "10B"}, []string{"10B", "27B"}},
+		{[]string{"plan", "--model", "9B", "--card", "H300"}, []string{"H300", "H200", "--memory"}},
+		{[]string{"plan", "--model", "9B", "--tokens", "1"}, []string{"--tokens 1", "from 2 to"}},
 		{[]string{"exec", "--db", w.rollouts, "--rows", "0", "SELECT 1"}, []string{"--rows 0", "from 1 to", "caper exec --help"}},
 		{[]string{"exec", "--db", w.rollouts, "--timeout", "0s", "SELECT 1"}, []string{"--timeout 0s", "above 0"}},
 		{append(annotate, "--timeout", "0s"), []string{"--timeout 0s"}},

@@ -41,7 +41,7 @@ type planCommand struct {
 }
 
 func (c *planCommand) Help() string {
-	return `Examples:
+	return `Example:
   caper plan --model 9B --gpus 8 --tokens 8192
   caper plan --model 9B --reward --tuples tuples.jsonl
   caper plan --model 9B --dry-run

@@ -52,7 +52,7 @@ func (o *op) Backward(t *engine.Tape) {
 func (o *op) Cost() engine.Cost {
 	down, up := engine.ProductFLOPs(o.x.Rows, o.x.Cols, o.a.Rows), engine.ProductFLOPs(o.x.Rows, o.b.Cols, o.b.Rows)
 	return engine.Cost{
-		Operator: "lowrank", Reads: engine.Tensors{o.y, o.x, o.a, o.b}, Writes: engine.Tensors{o.y, o.u}, Saves: engine.Tensors{o.x, o.a, o.b, o.u},
+		Operator: "lowrank", Reads: engine.Tensors{o.x, o.a, o.b}, Writes: engine.Tensors{o.y, o.u}, Saves: engine.Tensors{o.x, o.a, o.b, o.u},
 		Forward: down + up, Backward: down*engine.Wanted(o.x, o.a) + up*(1+engine.Wanted(o.b)),
 	}
 }

@@ -64,8 +64,8 @@ func (p *Plan) writeSharing(w io.Writer) {
 		how = fmt.Sprintf(" (bytes / %g: no tokenizer)", BytesPerToken)
 	}
 	fmt.Fprintf(w, "\none epoch of %s sequences on %s prompts%s\ttokens\thours\n", grouped(s.Sequences), grouped(s.Prompts), how)
-	fmt.Fprintf(w, "  each sequence alone\t%s\t%.2f\n", grouped(int(s.Separate)), s.SeparateHours)
-	fmt.Fprintf(w, "  prompts and prefixes once\t%s\t%.2f\n", grouped(int(s.Packed)), s.PackedHours)
+	fmt.Fprintf(w, "  each sequence alone\t%s\t%.3g\n", grouped(int(s.Separate)), s.SeparateHours)
+	fmt.Fprintf(w, "  prompts and prefixes once\t%s\t%.3g\n", grouped(int(s.Packed)), s.PackedHours)
 	fmt.Fprintf(w, "  saved\t%.1f times\t%.1f times\n", s.Separate/s.Packed, s.SeparateHours/s.PackedHours)
 }
 
