@@ -2,7 +2,7 @@
 
 GO ?= go
 
-.PHONY: build demo test lint bench peers evaluators tokenizers clean
+.PHONY: build demo test lint bench peers evaluators tokenizers generate clean
 
 build:            ## the binary, at bin/caper
 	$(GO) build -o bin/caper ./cmd/caper
@@ -33,6 +33,9 @@ evaluators: build ## Spider's official evaluator and caper in turn: make evaluat
 
 tokenizers:       ## the tokenizer against tokenizers, kitoken and quicktok: make tokenizers [DATA=folder]
 	benchmarks/tokenizer/run.sh $(DATA)
+
+generate:         ## generation against transformers' generate, in the same venv as peers
+	benchmarks/generate/run.sh
 
 clean:
 	rm -rf bin out

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 
 	"caper/data"
@@ -51,6 +52,11 @@ func (c *logprobsCommand) Run(ctx context.Context) error {
 	var sequences [][]int32
 	flush := func() error {
 		for i, values := range prober.LogProbs(sequences) {
+			for _, x := range values {
+				if math.IsNaN(x) || math.IsInf(x, 0) {
+					return fmt.Errorf("%s: the model gives %g as a log-prob of ids %v: its weights are damaged; see caper inspect", c.Model, x, sequences[i])
+				}
+			}
 			if values == nil {
 				values = []float64{}
 			}
