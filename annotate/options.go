@@ -86,7 +86,7 @@ func DefaultOptions() Options {
 		PerClause:      2,
 		Attempts:       24,
 		Workers:        runtime.GOMAXPROCS(0),
-		CacheBytes:     256 << 20,
+		CacheBytes:     128 << 20,
 	}
 }
 
