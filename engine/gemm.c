@@ -2,8 +2,7 @@
 //
 // The usual construction (Goto and van de Geijn, "Anatomy of high-performance
 // matrix multiplication", 2008): blocks of A and B are copied into panels that the
-// inner kernel reads front to back, with a panel of B in the first-level cache and
-// a block of A in the second. All four transpose forms differ only in the copying.
+// inner kernel reads front to back. All four transpose forms differ only in the copying.
 //
 // C is never split along k, and a block of k always begins at a multiple of the same
 // number of steps, so an element of C is the same sum in the same order for any number
@@ -86,12 +85,14 @@ static void pack_b(const struct kernel *with, float *panels, struct operand b, i
     if (with->round) with->round(panels, (n + with->cols - 1) / with->cols * (long)with->cols * units(with, k));
 }
 
-// C += or = one packed block of A (m rows) times one of B (n columns).
+// C += or = one packed block of A (m rows) times one of B (n columns). A panel of A stays
+// in the first-level cache while those of B pass by from the second, and C is written
+// along its rows, which is kinder to memory than along its columns.
 static void multiply(const struct kernel *with, int by_column, int m, int n, int units, const float *a, const float *b,
                      float *c, long ldc, int add) {
     const int rows = with->rows, cols = with->cols;
-    for (int j = 0; j < n; j += cols)
-        for (int i = 0; i < m; i += rows)
+    for (int i = 0; i < m; i += rows)
+        for (int j = 0; j < n; j += cols)
             (by_column ? with->by_column : with->by_row)(min(rows, m - i), units, a + (long)(i / rows) * with->a_panel,
                                                          b + (long)j * units, cols, c + i * ldc + j, ldc, min(cols, n - j), add);
 }

@@ -17,7 +17,7 @@
 #define BF16 __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx512bf16")))
 #define BF16_INLINE static inline __attribute__((always_inline)) BF16
 
-// A panel of B, 512 steps of 32 columns, is 32 KiB; the blocks of A and B some 140 KB
+// A panel, 512 steps of 32 rows or columns, is 32 KiB; the blocks of A and B some 140 KB
 // and 1 MB. PITCH is a row of a panel of A in units, as in gemm_float32.c.
 enum { STEPS = 512, PITCH = STEPS / 2 + 16, COLS = 32 };
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-// A panel of B, 256 steps of at most 32 columns, fills two thirds of a first-level
-// cache of 48 KiB; the blocks of A and B, some 200 KB and 512 KB, half of a second level
+// A panel of A, 256 steps of at most 14 rows, takes a third of a first-level cache of
+// 48 KiB; the blocks of A and B, some 200 KB and 512 KB, half of a second level
 // of 1 or 2 MiB. PITCH is a row of a panel of A, a little more than its steps, so that
 // the rows fall into different sets of the cache.
 enum { STEPS = 256, PITCH = STEPS + 16 };
