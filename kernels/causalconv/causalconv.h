@@ -7,7 +7,8 @@ enum { MAX_TAPS = 8 };
 
 // The arguments of both directions; dx and dw may be null.
 struct causalconv {
-    int channels, taps, segments;
+    int rows, channels, taps;
+    const int32_t *segment; // of each row
     const int32_t *start, *len, *parent;
     struct matrix x, w, y, dy, dx, dw;
 };

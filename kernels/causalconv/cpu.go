@@ -31,7 +31,7 @@ func cpuBackward(t *engine.Tape, o *op, dy, dx, dw *engine.Tensor) {
 
 func arguments(o *op) C.struct_causalconv {
 	return C.struct_causalconv{
-		channels: C.int(o.x.Cols), taps: C.int(o.w.Cols), segments: C.int(len(o.tree.Start)),
+		rows: C.int(o.x.Rows), channels: C.int(o.x.Cols), taps: C.int(o.w.Cols), segment: ints(o.tree.Segment),
 		start: ints(o.tree.Start), len: ints(o.tree.Len), parent: ints(o.tree.Parent),
 		x: matrix(o.x), w: matrix(o.w),
 	}

@@ -64,8 +64,9 @@ struct chunk_gradient {
 
 void chunk_gradient_open(const struct chunk *c, struct chunk_gradient *d);
 // Takes ds, the gradient of the state at the chunk's end, back to its start s, and
-// adds the gradients of v, g, beta; to be called after chunk_recall.
-void chunk_backward(struct chunk *c, struct chunk_gradient *d, const float *s, float *ds);
+// adds the gradients of v, g, beta; to be called after chunk_recall. unused says that
+// nothing goes on from the chunk's end: ds is zero.
+void chunk_backward(struct chunk *c, struct chunk_gradient *d, const float *s, float *ds, int unused);
 // Adds the shared gradients to those of q and k.
 void chunk_gradient_close(const struct chunk *c, struct chunk_gradient *d);
 

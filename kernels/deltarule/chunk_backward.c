@@ -59,13 +59,13 @@ VECTOR_INLINE void fill_matrices(const struct chunk *c, struct work *w) {
 }
 
 // dx = to_end .* (K D) + P^T dO.
-VECTOR_INLINE void backward_writes(const struct chunk *c, struct work *w, struct matrix dout, const float *ds) {
+VECTOR_INLINE void backward_writes(const struct chunk *c, struct work *w, struct matrix dout, const float *ds, int unused) {
     int n = c->n, dim = c->a->value_dim;
-    product(n, dim, c->a->key_dim, plain(c->k.data, c->k.stride), ds, dim, w->dx, dim, 0);
-    for (int i = 0; i < n; i++) scale_row(w->dx + i * dim, c->to_end[i], w->dx + i * dim, dim);
+    if (!unused) product(n, dim, c->a->key_dim, plain(c->k.data, c->k.stride), ds, dim, w->dx, dim, 0);
+    for (int i = 0; i < n && !unused; i++) scale_row(w->dx + i * dim, c->to_end[i], w->dx + i * dim, dim);
     for (int i = 0; i < n; i += BAND)
         product(min(BAND, n - i), dim, n - i, transposed(w->p + i * CHUNK + i, CHUNK), at(dout, i, 0), dout.stride,
-                w->dx + i * dim, dim, 1);
+                w->dx + i * dim, dim, !unused);
 }
 
 // Solves (I + T)^T dR = dx in place, last row first.
@@ -132,13 +132,10 @@ VECTOR_INLINE void backward_matrices(const struct chunk *c, struct chunk_gradien
     for (int i = 0; i < n; i++) w->dG[i] += columns[i / LANES][i % LANES];
 }
 
-// dK and dQ from what the state at the end and the readings take from the state S,
-// and D at the chunk's start.
-VECTOR_INLINE void backward_state(const struct chunk *c, struct chunk_gradient *d, struct work *w, struct matrix dout,
-                                  const float *s, float *ds) {
-    int n = c->n, dk = c->a->key_dim, dv = c->a->value_dim, size = dk * dv;
-    float last = c->gamma[n - 1], scaled = 1 / sqrtf(dk);
-    double kept = last * dot(ds, s, size);
+// dK from the state at the end, which is made of the one at the start and of the writes.
+VECTOR_INLINE void backward_end(const struct chunk *c, struct chunk_gradient *d, struct work *w, const float *s, const float *ds) {
+    int n = c->n, dk = c->a->key_dim, dv = c->a->value_dim;
+    double kept = c->gamma[n - 1] * dot(ds, s, dk * dv);
     transpose(w->turned, dk, ds, dv, dk, dv);
     product(n, dk, dv, plain(c->x, dv), w->turned, dk, w->rows, dk, 0);
     for (int i = 0; i < n; i++) {
@@ -150,6 +147,14 @@ VECTOR_INLINE void backward_state(const struct chunk *c, struct chunk_gradient *
         add_row(d->dk + i * dk, dke, dk);
     }
     w->dG[n - 1] += kept;
+}
+
+// dK and dQ from what residuals and readings take from the state S, and D at the chunk's
+// start.
+VECTOR_INLINE void backward_state(const struct chunk *c, struct chunk_gradient *d, struct work *w, struct matrix dout,
+                                  const float *s, float *ds) {
+    int n = c->n, dk = c->a->key_dim, dv = c->a->value_dim;
+    float scaled = 1 / sqrtf(dk);
     transpose(w->turned, dk, s, dv, dk, dv);
     product(n, dk, dv, plain(w->du, dv), w->turned, dk, d->dk, dk, 1);
     product(n, dk, dv, plain(dout.data, dout.stride), w->turned, dk, w->rows, dk, 0);
@@ -159,14 +164,14 @@ VECTOR_INLINE void backward_state(const struct chunk *c, struct chunk_gradient *
         w->dG[i] += dot(dqe, at(c->q, i, 0), dk);
         add_row(d->dq + i * dk, dqe, dk);
     }
-    scale_row(ds, last, ds, size);
+    scale_row(ds, c->gamma[n - 1], ds, dk * dv);
     for (int i = 0; i < n; i++) scale_row(w->rows + i * dv, scaled * c->gamma[i], at(dout, i, 0), dv);
     product(dk, dv, n, transposed(c->q.data, c->q.stride), w->rows, dv, ds, dv, 1);
     product(dk, dv, n, transposed(c->k.data, c->k.stride), w->du, dv, ds, dv, 1);
 }
 
 CPU_CLONES
-void chunk_backward(struct chunk *c, struct chunk_gradient *d, const float *s, float *ds) {
+void chunk_backward(struct chunk *c, struct chunk_gradient *d, const float *s, float *ds, int unused) {
     const struct deltarule *a = c->a;
     int n = c->n, dim = a->value_dim;
     struct matrix dout = {at(a->dout, c->row, c->head * dim), a->dout.stride};
@@ -174,10 +179,11 @@ void chunk_backward(struct chunk *c, struct chunk_gradient *d, const float *s, f
     memset(w.dG, 0, sizeof w.dG);
     product(n, dim, a->key_dim, plain(c->k.data, c->k.stride), s, dim, c->u, dim, 0);
     fill_matrices(c, &w);
-    backward_writes(c, &w, dout, ds);
+    backward_writes(c, &w, dout, ds, unused);
     substitute_back(c, &w);
     backward_residuals(c, &w);
     backward_matrices(c, d, &w, dout);
+    if (!unused) backward_end(c, d, &w, s, ds);
     backward_state(c, d, &w, dout, s, ds);
 
     if (!a->dg.data) return;

@@ -128,7 +128,7 @@ static void leave(const struct task *t, int s) {
         for (int j = 0; j < t->heads; j++) {
             chunk_turn(&c, t->key_head * t->heads + j);
             chunk_recall(&c);
-            chunk_backward(&c, &d, state(t, at + i, j), state(t, gradient, j));
+            chunk_backward(&c, &d, state(t, at + i, j), state(t, gradient, j), is_leaf(a, s) && i + 1 == chunks(a, s));
         }
         chunk_gradient_close(&c, &d);
     }

@@ -4,7 +4,7 @@
 #include "cpu.h"
 
 // Logits are formed for PAIRS pairs and WORDS words of the vocabulary at a time.
-enum { PAIRS = 256, WORDS = 2048 };
+enum { PAIRS = 1024, WORDS = 2048 };
 
 // The arguments of both directions; dhidden and dhead may be null. All logits are kept
 // in `kept`, pairs x words, or, where that is null, those at work in logits, PAIRS x

@@ -34,7 +34,7 @@ func Test(t *testing.T) {
 	optest.Run(t, operator(1, 3, 2, 1))
 	optest.Run(t, operator(5, 20, 37, 9))
 	optest.Run(t, operator(30, 8, 2050, 40))   // two chunks of words
-	optest.Run(t, operator(100, 17, 130, 300)) // two blocks of pairs
+	optest.Run(t, operator(100, 17, 13, 1100)) // two blocks of pairs
 }
 
 // What does not fit is formed again, and holds up as well.
@@ -43,7 +43,7 @@ func TestLogitsNotKept(t *testing.T) {
 	mostKept = 0
 	optest.Run(t, operator(5, 20, 37, 9))
 	optest.Run(t, operator(30, 8, 2050, 40))
-	optest.Run(t, operator(100, 17, 130, 300))
+	optest.Run(t, operator(100, 17, 13, 1100))
 }
 
 // Logits far from zero must neither overflow nor vanish.
