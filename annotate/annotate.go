@@ -14,6 +14,6 @@
 // and each clause with a negative reward makes a tuple (pair.go).
 //
 // Changed clauses are written in the style of the query they stand in, byte for
-// byte where nothing changed (patch.go, style.go), so that a reward model has no
+// byte where nothing changed (package style), so that a reward model has no
 // way to tell right from wrong but by what a clause says.
 package annotate

@@ -3,7 +3,6 @@ package annotate
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"caper/sql"
 )
@@ -256,7 +255,7 @@ func (q *query) conditions(block *sql.Node) []*sql.Node {
 		if len(values) == 0 {
 			continue
 		}
-		literal := q.stringLiteral(values[len(values)/2])
+		literal := q.style.Literal(values[len(values)/2])
 		comparisons := []string{"="}
 		if sql.TypeAffinity(c.column.Type).IsNumber() {
 			if f, err := strconv.ParseFloat(literal.Value, 64); err != nil || f < 0 {
@@ -270,15 +269,6 @@ func (q *query) conditions(block *sql.Node) []*sql.Node {
 		}
 	}
 	return list
-}
-
-// stringLiteral is a text as the query quotes it: in double quotes it reads as a
-// column.
-func (q *query) stringLiteral(text string) *sql.Node {
-	if q.style.stringQuote == '"' && !strings.Contains(text, `"`) {
-		return &sql.Node{Kind: sql.Column, Value: text, DoubleQuoted: true}
-	}
-	return &sql.Node{Kind: sql.String, Value: text}
 }
 
 // countRows is count(*).

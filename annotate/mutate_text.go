@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"caper/annotate/style"
 	"caper/sql"
 )
 
@@ -18,14 +19,11 @@ func (q *query) mutate(m mutation, g Granularity) (*statement, fault, bool) {
 		return q.added(m.old, m.new, g, f)
 	}
 	clause := m.old.Clause()
-	after := sql.Render(replaced(clause, m.old, m.new))
-	for _, write := range [2]func(after string) string{
-		q.patcher(clause).patch,
-		func(after string) string { return join(q.style.dress(lexemes(after))) },
-	} {
+	after := replaced(clause, m.old, m.new)
+	for _, write := range []func(*sql.Node) string{q.patcher(clause).Patch, q.style.Write} {
 		text := write(after)
 		mutant, ok := parse(q.text[:clause.Start]+text+q.text[clause.End:], q.schema, g)
-		if ok && readsAsChanged(mutant.tree, q.tree, m.old, m.new) {
+		if ok && style.ReadsAsChanged(mutant.tree, q.tree, m.old, m.new) {
 			f.root = follow(mutant.tree, pathTo(m.old))
 			if m.adds {
 				f.root = f.root.Children[len(f.root.Children)-1]
@@ -37,10 +35,10 @@ func (q *query) mutate(m mutation, g Granularity) (*statement, fault, bool) {
 }
 
 // patcher rewrites a clause. A query has many mutants of one clause.
-func (q *query) patcher(clause *sql.Node) *patcher {
+func (q *query) patcher(clause *sql.Node) *style.Patcher {
 	p, ok := q.patchers[clause]
 	if !ok {
-		p = newPatcher(clause.Text(q.text), sql.Render(clause), q.style)
+		p = style.NewPatcher(clause.Text(q.text), clause, q.style)
 		q.patchers[clause] = p
 	}
 	return p
@@ -96,14 +94,14 @@ func (q *query) added(block, clause *sql.Node, g Granularity, f fault) (*stateme
 	if gap == "" || strings.Trim(gap, spaces) != "" || endsQuery && strings.Trim(q.text[offset:], spaces+";") != "" {
 		return nil, f, false // a comment stands there, or ")ORDER BY"
 	}
-	text := join(q.style.dress(lexemes(sql.Render(clause))))
+	text := q.style.Write(clause)
 	mutant, ok := parse(q.text[:offset]+gap+text+q.text[offset:], q.schema, g)
 	if !ok {
 		return nil, f, false
 	}
 	start := offset + len(gap)
 	sql.Walk(mutant.tree, func(n *sql.Node) bool {
-		if n.IsClause() && n.Start == start && readsAs(n, clause) {
+		if n.IsClause() && n.Start == start && style.ReadsAs(n, clause) {
 			f.root = n
 		}
 		return f.root == nil

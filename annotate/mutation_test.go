@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"caper/annotate/style"
 	"caper/sql"
 )
 
@@ -29,7 +30,7 @@ func petQuery(t *testing.T, text string) *query {
 		t.Fatalf("cannot parse %q", text)
 	}
 	return &query{
-		statement: s, scopes: sql.Resolve(s.tree, pets), style: styleOf(text), patchers: make(map[*sql.Node]*patcher),
+		statement: s, scopes: sql.Resolve(s.tree, pets), style: style.Of(text), patchers: make(map[*sql.Node]*style.Patcher),
 		values: func(*sql.SchemaTable, string) []string { return []string{"Ann", "Bob"} },
 	}
 }

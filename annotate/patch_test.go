@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"caper/annotate/style"
 	"caper/sql"
 )
 
@@ -64,7 +65,7 @@ func TestRepairReadsAsGold(t *testing.T) {
 		for want.Parent != nil {
 			want = want.Parent
 		}
-		if !ok || !readsAs(repaired.tree, want) {
+		if !ok || !style.ReadsAs(repaired.tree, want) {
 			t.Fatalf("%q towards %q gives %q", texts[0], texts[1], r.from(0))
 		}
 		for k := range r.slots { // no property but that it ends well

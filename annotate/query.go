@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"caper/annotate/style"
 	"caper/sql"
 )
 
@@ -11,9 +12,9 @@ import (
 type query struct {
 	*statement
 	scopes *sql.Scopes
-	style  style
+	style  style.Style
 	// patchers of its clauses, once asked for.
-	patchers map[*sql.Node]*patcher
+	patchers map[*sql.Node]*style.Patcher
 	// values samples the values of a table's column.
 	values func(table *sql.SchemaTable, column string) []string
 }
@@ -23,8 +24,8 @@ func bind(ctx context.Context, s *statement, e *executor) *query {
 	return &query{
 		statement: s,
 		scopes:    sql.Resolve(s.tree, s.schema),
-		style:     styleOf(s.text),
-		patchers:  make(map[*sql.Node]*patcher),
+		style:     style.Of(s.text),
+		patchers:  make(map[*sql.Node]*style.Patcher),
 		values:    func(table *sql.SchemaTable, column string) []string { return e.values(ctx, table, column) },
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"caper/annotate/style"
 	"caper/sql"
 )
 
@@ -14,7 +15,7 @@ type repair struct {
 	slots       []slot
 	// trimmed is the wrong query's text up to its last clause's end.
 	trimmed string
-	style   style
+	style   style.Style
 	// renamed is gold's tree under the prediction's aliases.
 	renamed []*sql.Node
 	// gap is the white space that the prediction puts between clauses.
@@ -40,7 +41,7 @@ func newRepair(wrong, gold *statement) *repair {
 		wrong:   wrong,
 		gold:    gold,
 		trimmed: strings.TrimRight(wrong.text, spaces+";"),
-		style:   styleOf(wrong.text),
+		style:   style.Of(wrong.text),
 		renamed: sql.ClauseNodes(renameLike(gold, wrong)),
 		gap:     " ",
 		texts:   make(map[int]string),
@@ -215,15 +216,14 @@ func (r *repair) goldText(k int) string {
 
 // write is the text of slot k that reads as the clause want.
 func (r *repair) write(k int, want *sql.Node) string {
-	after := sql.Render(want)
 	s := r.slots[k]
 	if s.wrong < 0 {
-		return join(r.style.dress(lexemes(after)))
+		return r.style.Write(want)
 	}
 	u := r.wrong.units[s.wrong]
-	text := newPatcher(u.node.Text(r.wrong.text), sql.Render(u.node), r.style).patch(after)
+	text := style.NewPatcher(u.node.Text(r.wrong.text), u.node, r.style).Patch(want)
 	if !r.says(k, text, want) {
-		text = join(r.style.dress(lexemes(after)))
+		text = r.style.Write(want)
 	}
 	return r.wrong.text[u.start:u.node.Start] + text
 }
@@ -233,7 +233,7 @@ func (r *repair) write(k int, want *sql.Node) string {
 func (r *repair) says(k int, text string, want *sql.Node) bool {
 	u := r.wrong.units[r.slots[k].wrong]
 	s, ok := parse(r.wrong.text[:u.node.Start]+text+r.wrong.text[u.node.End:], nil, Top)
-	return ok && s.topCount == r.wrong.topCount && readsAs(s.units[r.slots[k].wrong].node, want)
+	return ok && s.topCount == r.wrong.topCount && style.ReadsAs(s.units[r.slots[k].wrong].node, want)
 }
 
 // offset is where slot k's clause starts in the wrong query, or would start.

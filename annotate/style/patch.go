@@ -1,4 +1,4 @@
-package annotate
+package style
 
 import (
 	"slices"
@@ -13,29 +13,29 @@ import (
 // printed anew.
 const maxCells = 1 << 20
 
-// patcher rewrites the text of one clause. Every token of it that stays keeps its
+// Patcher rewrites the text of one clause. Every token of it that stays keeps its
 // bytes and its white space, also the noise that the tree does not hold (INNER, ASC,
 // redundant parentheses); new tokens are dressed in the style.
-type patcher struct {
-	style style
+type Patcher struct {
+	style Style
 	old   []lexeme // the clause's text
 	mid   []lexeme // Render's print of its tree
 	toOld []int    // mid -> old; nil where they are too long to compare
 }
 
-// newPatcher prepares to rewrite source, whose tree Render prints as before.
-func newPatcher(source, before string, s style) *patcher {
-	p := &patcher{style: s, old: lexemes(source), mid: s.worded(lexemes(before))}
+// NewPatcher prepares to rewrite source, the text of a clause.
+func NewPatcher(source string, clause *sql.Node, s Style) *Patcher {
+	p := &Patcher{style: s, old: lexemes(source), mid: s.worded(lexemes(sql.Render(clause)))}
 	if len(p.old)*len(p.mid) <= maxCells {
 		p.toOld = align(p.mid, p.old)
 	}
 	return p
 }
 
-// patch makes the clause say what after says, Render's print of another tree. The
-// text is a guess where noise touches the change, so callers parse it again.
-func (p *patcher) patch(after string) string {
-	next := p.style.worded(lexemes(after))
+// Patch makes the clause say what another tree says. The text is a guess where noise
+// touches the change, so callers parse it again.
+func (p *Patcher) Patch(after *sql.Node) string {
+	next := p.style.worded(lexemes(sql.Render(after)))
 	dressed := p.style.dressWords(next)
 	if p.toOld == nil || len(p.mid)*len(next) > maxCells {
 		return join(dressed)
@@ -47,19 +47,19 @@ func (p *patcher) patch(after string) string {
 	}
 	for m, o := range p.toOld {
 		if o >= 0 {
-			kept[o] = toNext[m] // index in after, or dropped
+			kept[o] = toNext[m] // index in next, or dropped
 		}
 	}
 	dropNoise(p.old, kept, len(next))
 	return merge(p.old, kept, dressed)
 }
 
-// readsAs reports that a tree parsed from patched text is the one that was meant.
+// ReadsAs reports that a tree parsed from patched text is the one that was meant.
 // Names may have changed case with the style; strings may not.
-func readsAs(got, want *sql.Node) bool { return readsAsChanged(got, want, nil, nil) }
+func ReadsAs(got, want *sql.Node) bool { return ReadsAsChanged(got, want, nil, nil) }
 
-// readsAsChanged is readsAs of want with new in the place of its node old.
-func readsAsChanged(got, want, old, new *sql.Node) bool {
+// ReadsAsChanged is ReadsAs of want with new in the place of its node old.
+func ReadsAsChanged(got, want, old, new *sql.Node) bool {
 	if want == old {
 		want, old = new, nil
 	}
@@ -68,7 +68,7 @@ func readsAsChanged(got, want, old, new *sql.Node) bool {
 		isSame = got.Value == want.Value
 	}
 	return isSame && got.Kind == want.Kind && strings.EqualFold(got.Qualifier, want.Qualifier) &&
-		slices.EqualFunc(got.Children, want.Children, func(g, w *sql.Node) bool { return readsAsChanged(g, w, old, new) })
+		slices.EqualFunc(got.Children, want.Children, func(g, w *sql.Node) bool { return ReadsAsChanged(g, w, old, new) })
 }
 
 // The fate of a token of the source that has no counterpart in the new print.

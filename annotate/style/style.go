@@ -1,81 +1,20 @@
-package annotate
+// Package style writes new SQL into a query so that it cannot be told from the rest by
+// its looks: in the query's own case, quotes, aliases and white space (style.go), and
+// byte for byte as it was where a clause does not change (patch.go).
+package style
 
 import (
 	"strings"
 
-	"github.com/sqlc-dev/meyer/lexer"
+	"caper/sql"
+
 	"github.com/sqlc-dev/meyer/token"
 )
 
-// lexeme is one token of a query and the white space or comment ahead of it.
-type lexeme struct {
-	token.Kind
-	text, gap string
-}
-
-// lexemes cuts text into tokens, without the end marker.
-func lexemes(text string) []lexeme {
-	tokens := lexer.Lex(text)
-	list := make([]lexeme, 0, len(tokens))
-	last := 0
-	for _, t := range tokens {
-		if t.Kind == token.EOF {
-			break
-		}
-		list = append(list, lexeme{t.Kind, text[t.Pos:t.End], text[last:t.Pos]})
-		last = t.End
-	}
-	return list
-}
-
-// content is the token's text without quotes, quote the quote it stands in, 0
-// for none.
-func (l lexeme) content() (text string, quote byte) {
-	if n := len(l.text); n >= 2 {
-		switch q := l.text[0]; q {
-		case '\'', '"', '`':
-			inner := l.text[1 : n-1]
-			return strings.ReplaceAll(inner, string([]byte{q, q}), string(q)), q
-		case '[':
-			return l.text[1 : n-1], q
-		}
-	}
-	return l.text, 0
-}
-
-// same reports that two tokens say the same thing in whatever case, quotes or
-// spelling.
-func (l lexeme) same(m lexeme) bool {
-	a, quoteA := l.content()
-	b, quoteB := m.content()
-	switch {
-	case quoteA == '\'' || quoteB == '\'':
-		return quoteA != 0 && quoteB != 0 && a == b
-	case quoteA == 0 && quoteB == 0 && l.Kind != m.Kind:
-		return false
-	case l.Kind == m.Kind && (l.Kind == token.NE || l.Kind == token.EQ):
-		return true
-	}
-	return strings.EqualFold(a, b)
-}
-
-// isWord reports that the token would run into a neighbouring word.
-func (l lexeme) isWord() bool {
-	c := l.text[0] | 0x20
-	return c >= 'a' && c <= 'z' || c == '_' || c >= 0x80 || c >= '0' && c <= '9'
-}
-
-// closes reports that the token ends in a quote or parenthesis, which a word
-// behind it need not but should be set off from.
-func (l lexeme) closes() bool {
-	_, quote := l.content()
-	return quote != 0 || l.Kind == token.RP
-}
-
-// style is how a query is written. New tokens take it over, so that a changed
+// Style is how a query is written. New tokens take it over, so that a changed
 // clause cannot be told from an unchanged one by its looks: a reward model would
 // learn the looks.
-type style struct {
+type Style struct {
 	lowerKeywords, lowerNames bool
 	upperFunctions            bool
 	stringQuote, nameQuote    byte
@@ -89,9 +28,20 @@ type style struct {
 // gaps is the white space on both sides of a sign.
 type gaps struct{ before, behind string }
 
-// styleOf reads the style off a query.
-func styleOf(text string) style {
-	s := style{lowerNames: true, stringQuote: '\'', nameQuote: '"', notEqual: "!=", as: true}
+// Write prints a tree in the style.
+func (s Style) Write(tree *sql.Node) string { return join(s.dress(lexemes(sql.Render(tree)))) }
+
+// Literal is a text as the query quotes it: in double quotes it reads as a column.
+func (s Style) Literal(text string) *sql.Node {
+	if s.stringQuote == '"' && !strings.Contains(text, `"`) {
+		return &sql.Node{Kind: sql.Column, Value: text, DoubleQuoted: true}
+	}
+	return &sql.Node{Kind: sql.String, Value: text}
+}
+
+// Of reads the style off a query.
+func Of(text string) Style {
+	s := Style{lowerNames: true, stringQuote: '\'', nameQuote: '"', notEqual: "!=", as: true}
 	list := lexemes(text)
 	var lower, upper, mixedNames, names, quoted, aliases, withAs, inner, bare int
 	for i, l := range list {
@@ -192,7 +142,7 @@ var castTypes = map[string]bool{"REAL": true, "INTEGER": true, "TEXT": true}
 
 // worded leaves AS out and puts INNER in, where the query does, of tokens that
 // Render printed.
-func (s style) worded(list []lexeme) []lexeme {
+func (s Style) worded(list []lexeme) []lexeme {
 	words := make([]lexeme, 0, len(list))
 	for i, l := range list {
 		switch {
@@ -208,10 +158,10 @@ func (s style) worded(list []lexeme) []lexeme {
 }
 
 // dress writes tokens that Render printed in the style.
-func (s style) dress(list []lexeme) []lexeme { return s.dressWords(s.worded(list)) }
+func (s Style) dress(list []lexeme) []lexeme { return s.dressWords(s.worded(list)) }
 
 // dressWords is dress of tokens that are worded already.
-func (s style) dressWords(list []lexeme) []lexeme {
+func (s Style) dressWords(list []lexeme) []lexeme {
 	dressed := make([]lexeme, 0, len(list))
 	for i, l := range list {
 		content, quote := l.content()
@@ -253,14 +203,14 @@ func (s style) dressWords(list []lexeme) []lexeme {
 }
 
 // quotedName writes a name in the query's kind of quotes, where it fits in.
-func (s style) quotedName(name string) string {
+func (s Style) quotedName(name string) string {
 	switch {
 	case s.nameQuote == '`' && !strings.ContainsRune(name, '`'):
 		return "`" + name + "`"
 	case s.nameQuote == '[' && !strings.ContainsAny(name, "[]"):
 		return "[" + name + "]"
 	}
-	return quoteName(name)
+	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 }
 
 // isAliasAs tells the AS of an alias from the AS of CAST and of a CTE.
