@@ -2,7 +2,7 @@
 
 GO ?= go
 
-.PHONY: build demo test lint bench peers evaluators tokenizers generate clean
+.PHONY: build demo test lint bench peers evaluators tokenizers generate matmul clean
 
 build:            ## the binary, at bin/caper
 	$(GO) build -o bin/caper ./cmd/caper
@@ -36,6 +36,9 @@ tokenizers:       ## the tokenizer against tokenizers, kitoken and quicktok: mak
 
 generate:         ## generation against transformers' generate, in the same venv as peers
 	benchmarks/generate/run.sh
+
+matmul:           ## matrix products of linear layers by PyTorch and caper in turn, in the venv of peers
+	benchmarks/matmul/run.sh
 
 clean:
 	rm -rf bin out

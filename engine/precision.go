@@ -12,7 +12,7 @@ const (
 	Float32 Precision = iota
 	// BFloat16 rounds both factors to bfloat16 (8 bits of precision, to nearest, ties
 	// to even) and sums in float32. With AMX that is several times faster; every other
-	// machine gives the same up to the order of the sum, at float32 speed or better.
+	// machine gives the same up to the order of the sum, at nearly float32 speed.
 	BFloat16
 )
 

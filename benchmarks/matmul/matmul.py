@@ -1,6 +1,6 @@
 """Matrix products of linear layers by PyTorch (oneDNN, MKL) and by the engine, in turn.
 
-    python matmul.py ENGINE [--precision fp32|bf16] [--threads 1,2] [--rounds 5] [--only TEXT]
+    python matmul.py ENGINE [--precision fp32|bf16] [--threads 1,2] [--rounds 3] [--only TEXT]
 
 ENGINE is the binary of ./benchmarks/matmul. For each shape the two take turns; a turn's
 time is its shortest call, a shape's the median over the turns. PyTorch writes into a tensor
@@ -43,8 +43,8 @@ def main():
     p.add_argument("engine")
     p.add_argument("--precision", default="fp32,bf16")
     p.add_argument("--threads", default="1,2")
-    p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--seconds", type=float, default=0.01, help="of one turn")
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--seconds", type=float, default=0.03, help="of one turn")
     p.add_argument("--only", default="")
     a = p.parse_args()
     ours = subprocess.Popen([a.engine], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
