@@ -90,7 +90,7 @@ func hasValue(object []byte, name string) bool {
 // answers fills in what the rollout leaves out from the question that it answers.
 func (r *Rollout) answers(q Question) error {
 	if r.DBID != "" && r.DBID != q.DBID {
-		return fmt.Errorf("db_id: %q, but question %s of the split is about %q", r.DBID, q.ID, q.DBID)
+		return fmt.Errorf("db_id: %q, but question %s of the split is about %q: name the split of these lines with --split", r.DBID, q.ID, q.DBID)
 	}
 	r.DBID = q.DBID
 	r.QuestionID = q.ID

@@ -147,14 +147,15 @@ func Defaults() Config {
 }
 
 // LoadConfig reads a TOML file (path may be empty) over the defaults and applies
-// the overrides, words of the form section.key=value. Its errors are *ConfigError.
+// the overrides, words of the form section.key=value. A mistake in them is a
+// *ConfigError.
 func LoadConfig(path string, overrides []string) (Config, error) {
 	if path == "" {
 		return ParseConfig(nil, "", overrides)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return Config{}, &ConfigError{fmt.Errorf("configuration: %w", err)}
+		return Config{}, fmt.Errorf("configuration: %w", err)
 	}
 	return ParseConfig(text, path, overrides)
 }

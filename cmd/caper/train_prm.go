@@ -27,8 +27,11 @@ The run folder holds config.toml, metrics.jsonl, checkpoints/step-N and, when do
 
 func (c *trainPRMCommand) Run(ctx context.Context) error {
 	config, err := train.LoadConfig(c.Config, c.Overrides)
-	if err != nil {
+	if errors.As(err, new(*train.ConfigError)) {
 		return usageError{err}
+	}
+	if err != nil {
+		return err
 	}
 	if c.PrintConfig {
 		_, err := fmt.Print(config.Text())
