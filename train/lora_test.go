@@ -80,6 +80,24 @@ func TestLoRA(t *testing.T) {
 	}
 }
 
+// What layers keep for the backward pass changes no bit of an adapter's training: its
+// addition in place happens once, also where a layer is computed again.
+func TestLoRAWithCheckpointing(t *testing.T) {
+	c := languageModel(t, "lora.rank=4", "train.max_steps=4", "train.lr=1e-2")
+	var want string
+	for _, mode := range []string{"none", "selective", "full"} {
+		c.Train.Checkpointing, c.Train.Out = mode, filepath.Join(t.TempDir(), mode)
+		outcome := trained(t, c, Options{})
+		got := fileText(t, outcome.ModelDir, "adapter_model.safetensors")
+		if want == "" {
+			want = got
+		}
+		if got != want {
+			t.Errorf("%s: another adapter", mode)
+		}
+	}
+}
+
 // With model.head=token no head is added: the scores are those of label tokens.
 func TestLabelTokenHead(t *testing.T) {
 	for _, c := range []Config{languageModel(t, "model.head=token", "train.max_steps=3"), smallConfig(t, "model.head=token", "train.max_steps=3", "loss.language_model=0.1")} {

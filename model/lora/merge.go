@@ -17,7 +17,7 @@ func (a *Adapter) Merge() {
 	}
 	for i, l := range a.targets {
 		a.kept = append(a.kept, kept{slices.Clone(l.F32), slices.Clone(l.F64)})
-		d := NewDelta(a.low[i])
+		d := newDelta(a.low[i])
 		for r := range l.Rows {
 			if l.F32 != nil {
 				d.Add(l.F32[r*l.Stride:][:l.Cols], r*l.Cols)
@@ -52,7 +52,7 @@ func (a *Adapter) Merged() bool { return a.kept != nil }
 func (a *Adapter) Deltas() map[string]*Delta {
 	all := map[string]*Delta{}
 	for i, l := range a.targets {
-		all[l.Name] = NewDelta(a.low[i])
+		all[l.Name] = newDelta(a.low[i])
 	}
 	return all
 }
@@ -65,8 +65,8 @@ type Delta struct {
 	b    [][]float64 // rows of Scale B
 }
 
-// NewDelta prepares the product.
-func NewDelta(low *decoder.LowRank) *Delta {
+// newDelta prepares the product.
+func newDelta(low *decoder.LowRank) *Delta {
 	d := &Delta{cols: low.A.Cols}
 	for k := range low.A.Rows {
 		row := make([]float64, low.A.Cols)
