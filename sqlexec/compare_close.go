@@ -8,30 +8,49 @@ import (
 	"strings"
 )
 
-// floatTolerance is the relative difference up to which a float equals another
-// number: far above the rounding of a sum in another order, far below what a
-// different query gives.
-const floatTolerance = 1e-9
+// tolerance is the relative difference up to which numbers are close. It is for
+// rounding alone: a sum of n numbers of one sign in another order differs by at most
+// n*2^-53 of itself, some 10^4 terms at worst, and by about the root of n as a rule,
+// some 10^7 terms. Dates and identifiers lie further apart: a second is 5e-12 of a
+// Julian day.
+const tolerance = 1e-12
 
-// sameClosely compares row by row, after sorting where order does not count. The
-// sort takes close numbers as equal, so rows that differ by rounding alone meet;
-// this needs distinct values to lie further apart than the tolerance.
-func sameClosely(gold, pred [][]Value, ordered bool) bool {
-	same := func(a, b []Value) bool { return compareRows(a, b) == 0 }
-	if slices.EqualFunc(gold, pred, same) {
-		return true
+// firstRounded is where float64 begins to leave out whole numbers.
+const firstRounded = 1 << 53
+
+// areClose reports whether two numbers differ by rounding at most. Whole numbers have
+// no rounding, nor have their sums, as long as a float can hold them: they are equal
+// or differ, however long an identifier is.
+func areClose(a, b Value) bool {
+	if isExact(a) && isExact(b) {
+		return compareNumbers(a, b) == 0
 	}
-	if ordered {
-		return false
+	return withinTolerance(asFloat(a), asFloat(b))
+}
+
+func isExact(v Value) bool {
+	x, isFloat := v.(float64)
+	return !isFloat || x == math.Trunc(x) && math.Abs(x) < firstRounded
+}
+
+// withinTolerance is monotone: if it holds for two numbers, it holds for all between.
+func withinTolerance(x, y float64) bool {
+	return x == y || !math.IsInf(x-y, 0) && math.Abs(x-y) <= tolerance*math.Max(math.Abs(x), math.Abs(y))
+}
+
+func closeRows(a, b []Value) bool { return slices.EqualFunc(a, b, closeValues) }
+
+func closeValues(a, b Value) bool {
+	if isNumber(a) && isNumber(b) {
+		return areClose(a, b)
 	}
-	g := slices.SortedFunc(slices.Values(gold), compareRows)
-	p := slices.SortedFunc(slices.Values(pred), compareRows)
-	return slices.EqualFunc(g, p, same)
+	return compareValues(a, b) == 0
 }
 
 func compareRows(a, b []Value) int { return slices.CompareFunc(a, b, compareValues) }
 
-// compareValues orders NULL, numbers, texts, blobs, as SQLite does; 0 is "the same".
+// compareValues orders NULL, numbers, texts, blobs, as SQLite does, without tolerance:
+// "close" is not transitive and orders nothing.
 func compareValues(a, b Value) int {
 	if c := cmp.Compare(class(a), class(b)); c != 0 {
 		return c
@@ -59,17 +78,15 @@ func class(v Value) int {
 	return 3
 }
 
+func isNumber(v Value) bool { return class(v) == 1 }
+
+// compareNumbers compares as floats, then as integers: several integers beyond 2^53
+// share a float, and that float is itself one of them.
 func compareNumbers(a, b Value) int {
-	i, aIsInt := a.(int64)
-	j, bIsInt := b.(int64)
-	if aIsInt && bIsInt {
-		return cmp.Compare(i, j) // no tolerance: identifiers differ by one
+	if c := cmp.Compare(asFloat(a), asFloat(b)); c != 0 {
+		return c
 	}
-	x, y := asFloat(a), asFloat(b)
-	if math.Abs(x-y) <= floatTolerance*math.Max(math.Abs(x), math.Abs(y)) && !math.IsInf(x-y, 0) {
-		return 0
-	}
-	return cmp.Compare(x, y)
+	return cmp.Compare(asInteger(a), asInteger(b))
 }
 
 func asFloat(v Value) float64 {
@@ -79,29 +96,59 @@ func asFloat(v Value) float64 {
 	return v.(float64)
 }
 
-// snapped gives each number of a table that is close to one of the target's the
-// target's value, so that an exact comparison finds them equal.
+func asInteger(v Value) int64 {
+	x, isFloat := v.(float64)
+	switch {
+	case !isFloat:
+		return v.(int64)
+	case x >= 1<<63:
+		return math.MaxInt64
+	case x < -1<<63:
+		return math.MinInt64
+	}
+	return int64(x)
+}
+
+// samePermutedClosely is sameClosely under any order of columns.
+func samePermutedClosely(gold, pred [][]Value, ordered bool) bool {
+	return sameClosely(gold, pred, ordered) || samePermuted(gold, snapped(pred, gold), ordered)
+}
+
+// snapped gives each number of a table the nearest of the target's, if that is close,
+// so that an exact comparison finds them equal.
 func snapped(rows, target [][]Value) [][]Value {
 	var numbers []Value
 	for _, row := range target {
 		for _, v := range row {
-			if class(v) == class(0.0) {
+			if isNumber(v) {
 				numbers = append(numbers, v)
 			}
 		}
 	}
-	slices.SortFunc(numbers, compareValues)
+	slices.SortFunc(numbers, compareNumbers)
 	out := make([][]Value, len(rows))
 	for i, row := range rows {
 		out[i] = slices.Clone(row)
 		for j, v := range row {
-			if class(v) != class(0.0) {
-				continue
-			}
-			if at, found := slices.BinarySearchFunc(numbers, v, compareValues); found {
-				out[i][j] = numbers[at]
+			if isNumber(v) {
+				out[i][j] = nearestClose(numbers, v)
 			}
 		}
 	}
 	return out
+}
+
+// nearestClose looks at v's two neighbours among sorted numbers; v itself if neither is close.
+func nearestClose(numbers []Value, v Value) Value {
+	at, found := slices.BinarySearchFunc(numbers, v, compareNumbers)
+	if found {
+		return numbers[at]
+	}
+	nearest, distance := v, math.Inf(1)
+	for _, n := range numbers[max(at-1, 0):min(at+1, len(numbers))] {
+		if d := math.Abs(asFloat(n) - asFloat(v)); d < distance && areClose(n, v) {
+			nearest, distance = n, d
+		}
+	}
+	return nearest
 }
