@@ -2,7 +2,7 @@
 
 GO ?= go
 
-.PHONY: build demo test lint bench peers evaluators tokenizers generate matmul clean
+.PHONY: build demo test lint bench peers evaluators tokenizers generate step matmul clean
 
 build:            ## the binary, at bin/caper
 	$(GO) build -o bin/caper ./cmd/caper
@@ -33,6 +33,9 @@ evaluators: build ## Spider's official evaluator and caper in turn: make evaluat
 
 tokenizers:       ## the tokenizer against tokenizers, kitoken and quicktok: make tokenizers [DATA=folder]
 	benchmarks/tokenizer/run.sh $(DATA)
+
+step:             ## training steps against PyTorch and transformers, and with against without shared prompts
+	benchmarks/step/run.sh
 
 generate:         ## generation against transformers' generate, in the same venv as peers
 	benchmarks/generate/run.sh

@@ -8,9 +8,11 @@
 //	share   the same, and 8 samples of 64 tokens on a prompt of 1,024: here with and without
 //	        sharing the prompt
 //
-// Machines change their speed from minute to minute, so the sides alternate and
-// ratios are of steps next to each other: their median over the rounds stands in the
-// last column. Losses are printed because equal ones show that both sides do the same.
+// lm and pairs run in float32 against PyTorch eager and compiled, and in bf16 against
+// PyTorch's autocast. Machines change their speed from minute to minute, so the sides
+// alternate and ratios are of steps next to each other: their median over the rounds
+// stands in the last column. Losses are printed because equal ones show that both sides
+// do the same.
 package main
 
 import (
@@ -34,11 +36,8 @@ func main() {
 	flag.IntVar(&o.threads, "threads", runtime.NumCPU(), "threads of both sides")
 	flag.IntVar(&o.rounds, "rounds", 5, "timed rounds, after one to warm up")
 	tasks := flag.String("tasks", "lm,pairs,share", "what to time")
-	modes := flag.String("modes", "eager,compile,bf16", "modes of PyTorch")
+	flag.BoolVar(&o.compile, "compile", true, "PyTorch compiled, too")
 	flag.Parse()
-	if *modes != "" {
-		o.modes = strings.Split(*modes, ",")
-	}
 	if err := run(o, strings.Split(*tasks, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "step:", err)
 		os.Exit(1)
@@ -48,14 +47,29 @@ func main() {
 type options struct {
 	out, python     string
 	threads, rounds int
-	modes           []string
+	compile         bool
 }
 
-// shape is the model: Qwen3.5 with three gated delta nets and one full attention, as
-// wide as a laptop trains in minutes.
+// precisions are those in which a task runs here, with PyTorch's modes to compare.
+func (o options) precisions() []precision {
+	float32s := precision{"fp32", engine.CPU(o.threads), []string{"eager"}}
+	if o.compile {
+		float32s.modes = append(float32s.modes, "compile")
+	}
+	return []precision{float32s, {"bf16", engine.CPU(o.threads, engine.WithPrecision(engine.BFloat16)), []string{"bf16"}}}
+}
+
+type precision struct {
+	name   string
+	device engine.Device
+	modes  []string
+}
+
+// shape is the model: Qwen3.5 with three gated delta nets and one full attention, 4.7
+// million weights, about 30 MFLOP a token.
 func shape() qwen35.Config {
 	c := qwen35.Defaults()
-	c.VocabSize, c.HiddenSize, c.IntermediateSize, c.Layers = 8192, 256, 768, 4
+	c.VocabSize, c.HiddenSize, c.IntermediateSize, c.Layers = 4096, 256, 768, 4
 	c.Heads, c.KVHeads, c.HeadDim = 4, 2, 64
 	c.KeyHeads, c.ValueHeads, c.KeyDim, c.ValueDim = 4, 4, 64, 64
 	c.LayerTypes = qwen35.LayerTypes(c.Layers, 4)
@@ -64,13 +78,12 @@ func shape() qwen35.Config {
 }
 
 func run(o options, tasks []string) error {
-	device := engine.CPU(o.threads)
 	folder := filepath.Join(o.out, "model")
-	if err := writeModels(folder, device); err != nil {
+	if err := writeModels(folder); err != nil {
 		return err
 	}
 	var other *peer
-	if o.python != "" && len(o.modes) > 0 {
+	if o.python != "" {
 		var err error
 		if other, err = startPeer(o.python, folder, o.threads); err != nil {
 			return err
@@ -81,11 +94,11 @@ func run(o options, tasks []string) error {
 		var err error
 		switch task {
 		case "lm":
-			err = languageModel(o, device, folder, other)
+			err = languageModel(o, folder, other)
 		case "pairs":
-			err = pairs(o, device, folder, other)
+			err = pairs(o, folder, other)
 		case "share":
-			err = sharing(o, device, folder)
+			err = sharing(o, folder)
 		default:
 			err = fmt.Errorf("task %q: want lm, pairs or share", task)
 		}
@@ -98,9 +111,9 @@ func run(o options, tasks []string) error {
 
 // writeModels writes the language model, and beside it the reward model that the
 // pairs train.
-func writeModels(folder string, device engine.Device) error {
+func writeModels(folder string) error {
 	for _, reward := range []bool{false, true} {
-		m, err := model.New(model.Config{Text: shape(), Reward: reward}, device, 1)
+		m, err := model.New(model.Config{Text: shape(), Reward: reward}, engine.CPU(0), 1)
 		if err != nil {
 			return err
 		}
@@ -140,35 +153,48 @@ func theirs(p *peer, task string, modes []string, sequences [][]int32, unit floa
 	return sides
 }
 
-func languageModel(o options, device engine.Device, folder string, other *peer) error {
+func languageModel(o options, folder string, other *peer) error {
 	var sequences [][]int32
 	for i := range 4 {
 		sequences = append(sequences, shared{1, 0, 512}.sequences(shape().VocabSize, uint64(i))...)
 	}
-	m, err := model.Load(folder, device)
-	if err != nil {
-		return err
+	for _, p := range o.precisions() {
+		m, err := model.Load(folder, p.device)
+		if err != nil {
+			return err
+		}
+		t := newTrainer(m, sequences, false)
+		t.predict(sequences, 1)
+		fmt.Printf("lm, %s: 4 sequences of 512 tokens\n", p.name)
+		sides := append([]side{ours(p.device.Name(), t, 4*512)}, theirs(other, "lm", p.modes, sequences, 4*512)...)
+		if err := compare(o, "tokens", sides); err != nil {
+			return err
+		}
 	}
-	t := newTrainer(m, sequences, false)
-	t.predict(sequences, 1)
-	fmt.Println("lm: 4 sequences of 512 tokens")
-	return compare(o, "tokens", append([]side{ours("caper", t, 4*512)}, theirs(other, "lm", o.modes, sequences, 4*512)...))
+	return nil
 }
 
-func pairs(o options, device engine.Device, folder string, other *peer) error {
+func pairs(o options, folder string, other *peer) error {
 	sequences := shared{8, 400, 24}.sequences(shape().VocabSize, 1)
-	m, err := model.Load(folder+"-reward", device)
-	if err != nil {
-		return err
+	for _, p := range o.precisions() {
+		m, err := model.Load(folder+"-reward", p.device)
+		if err != nil {
+			return err
+		}
+		t := newTrainer(m, sequences, true)
+		t.prefer(sequences)
+		fmt.Printf("pairs, %s: 4 pairs of 24 tokens a side on a prompt of 400\n", p.name)
+		sides := append([]side{ours(p.device.Name(), t, 4)}, theirs(other, "pairs", p.modes, sequences, 4)...)
+		if err := compare(o, "pairs", sides); err != nil {
+			return err
+		}
 	}
-	t := newTrainer(m, sequences, true)
-	t.prefer(sequences)
-	fmt.Println("pairs: 4 pairs of 24 tokens a side on a prompt of 400")
-	return compare(o, "pairs", append([]side{ours("caper", t, 4)}, theirs(other, "pairs", o.modes, sequences, 4)...))
+	return nil
 }
 
 // sharing times each batch as a tree and as separate sequences, in turn.
-func sharing(o options, device engine.Device, folder string) error {
+func sharing(o options, folder string) error {
+	device := engine.CPU(o.threads)
 	for _, c := range []struct {
 		name  string
 		batch shared

@@ -56,8 +56,12 @@ VECTOR_INLINE void give(struct matrix gradient, float *p, int left, vec x) {
     store(p, left, before + x);
 }
 
-// x in every lane.
+// x in every lane. gcc makes one instruction of the shuffle, and many of x - (vec){0}.
+#if defined(__clang__)
 VECTOR_INLINE vec splat(float x) { return x - (vec){0}; }
+#else
+VECTOR_INLINE vec splat(float x) { return __builtin_shuffle((vec){x}, (vec_int){0}); }
+#endif
 
 // a where the mask is set, else b.
 VECTOR_INLINE vec choose(vec_int mask, vec a, vec b) { return (vec)((mask & (vec_int)a) | (~mask & (vec_int)b)); }
@@ -68,6 +72,23 @@ VECTOR_INLINE vec_int lanes_below(int n) {
 }
 
 VECTOR_INLINE vec maximum(vec a, vec b) { return choose(a > b, a, b); }
+
+// The compiler takes no root of a whole vector, but on x86 of four lanes.
+VECTOR_INLINE vec square_root(vec x) {
+#if defined(__x86_64__)
+    typedef float quad __attribute__((vector_size(16)));
+    quad s[LANES / 4];
+    memcpy(s, &x, sizeof s);
+#pragma GCC unroll 4
+    for (int i = 0; i < LANES / 4; i++) s[i] = __builtin_ia32_sqrtps(s[i]);
+#else
+    float s[LANES];
+    memcpy(s, &x, sizeof s);
+    for (int i = 0; i < LANES; i++) s[i] = sqrtf(s[i]);
+#endif
+    memcpy(&x, s, sizeof s);
+    return x;
+}
 
 // Sum of the lanes, by halves.
 VECTOR_INLINE float sum(vec x) {

@@ -6,29 +6,23 @@
 
 enum { BLOCK = 1 << 14 };
 
-VECTOR_INLINE vec square_root(vec x) {
-    float s[LANES];
-    memcpy(s, &x, sizeof s);
-    for (int i = 0; i < LANES; i++) s[i] = sqrtf(s[i]);
-    return load(s, LANES);
-}
-
 CPU_CLONES
 static void update_block(void *arg, int task) {
     const struct adamw *a = arg;
-    long from = (long)task * BLOCK, n = a->n - from < BLOCK ? a->n - from : BLOCK;
+    const long from = (long)task * BLOCK, n = a->n - from < BLOCK ? a->n - from : BLOCK;
+    const vec rest1 = splat(a->rest1), rest2 = splat(a->rest2), eps = splat(a->eps), scale = splat(a->scale);
+    const vec step = splat(a->step), correct = splat(a->correct), decay = splat(a->decay);
     float *p = a->p + from, *m = a->m + from, *v = a->v + from;
     const float *g = a->g + from;
     for (int i = 0; i < n; i += LANES) {
         int left = n - i;
-        vec gi = splat(a->scale) * load(g + i, left), mi = load(m + i, left), vi = load(v + i, left);
+        vec gi = scale * load(g + i, left), mi = load(m + i, left), vi = load(v + i, left);
         vec pi = load(p + i, left);
-        mi += splat(a->rest1) * (gi - mi);
-        vi += splat(a->rest2) * (gi * gi - vi);
+        mi += rest1 * (gi - mi);
+        vi += rest2 * (gi * gi - vi);
         store(m + i, left, mi);
         store(v + i, left, vi);
-        vec step = splat(a->step) * mi / (square_root(vi) * splat(a->correct) + splat(a->eps));
-        store(p + i, left, pi - (splat(a->decay) * pi + step));
+        store(p + i, left, pi - (decay * pi + step * mi / (square_root(vi) * correct + eps)));
     }
 }
 

@@ -86,13 +86,14 @@ CPU_CLONES
 void chunk_output(const struct chunk *c, const float *s) {
     const struct deltarule *a = c->a;
     int n = c->n, dim = a->value_dim;
-    float scale = 1 / sqrtf(a->key_dim);
+    const float scale = 1 / sqrtf(a->key_dim);
+    const vec scales = splat(scale);
     float q[CHUNK * MAX_DIM], p[CHUNK * CHUNK];
     struct matrix o = view(a->out, c->row, c->head * dim);
     for (int i = 0; i < n; i++) {
         scale_row(q + i * a->key_dim, scale * c->gamma[i], c->q.data + i * c->q.stride, a->key_dim);
         for (int j = i * CHUNK; j < i * CHUNK + band_end(i); j += LANES)
-            store(p + j, LANES, splat(scale) * load(c->qk + j, LANES) * load(c->decay + j, LANES));
+            store(p + j, LANES, scales * load(c->qk + j, LANES) * load(c->decay + j, LANES));
     }
     product(n, dim, a->key_dim, plain(q, a->key_dim), s, dim, o.data, o.stride, 0);
     for (int i = 0; i < n; i++) {

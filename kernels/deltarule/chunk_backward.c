@@ -47,15 +47,17 @@ struct work {
 };
 
 VECTOR_INLINE void fill_matrices(const struct chunk *c, struct work *w) {
-    float scale = 1 / sqrtf(c->a->key_dim);
-    for (int i = 0; i < c->n; i++)
+    const vec scale = splat(1 / sqrtf(c->a->key_dim)), none = {0};
+    for (int i = 0; i < c->n; i++) {
+        const vec minus_beta = splat(-c->beta[i]);
         for (int j = 0; j <= i; j += LANES) {
             int at = i * CHUNK + j;
-            vec decay = load(c->decay + at, LANES), none = {0};
-            vec p = splat(scale) * decay * load(c->qk + at, LANES), t = splat(-c->beta[i]) * decay * load(c->kk + at, LANES);
+            vec decay = load(c->decay + at, LANES);
+            vec p = scale * decay * load(c->qk + at, LANES), t = minus_beta * decay * load(c->kk + at, LANES);
             store(w->p + at, LANES, choose(lanes_below(i + 1 - j), p, none));
             store(w->t + at, LANES, choose(lanes_below(i - j), t, none));
         }
+    }
 }
 
 // dx = to_end .* (K D) + P^T dO.
@@ -104,7 +106,7 @@ typedef double vec_double __attribute__((vector_size(128)));
 // From dT and dP: what <k_i,k_j> and <q_i,k_j> get, and Z's share of dG.
 VECTOR_INLINE void backward_matrices(const struct chunk *c, struct chunk_gradient *d, struct work *w, struct matrix dout) {
     int n = c->n, dim = c->a->value_dim;
-    float scale = 1 / sqrtf(c->a->key_dim);
+    const vec scale = splat(1 / sqrtf(c->a->key_dim)), none = {0};
     vec_double columns[CHUNK / LANES] = {0};
     transpose(w->xt, CHUNK, c->x, dim, n, dim);
     for (int i = 0; i < n; i += BAND) {
@@ -113,15 +115,16 @@ VECTOR_INLINE void backward_matrices(const struct chunk *c, struct chunk_gradien
         product(rows, cols, dim, plain(at(dout, i, 0), dout.stride), w->xt, CHUNK, w->dp + i * CHUNK, CHUNK, 0);
     }
     for (int i = 0; i < n; i++) {
+        const vec minus_beta = splat(-c->beta[i]);
         vec_double row = {0};
         for (int j = 0; j <= i; j += LANES) {
             int at = i * CHUNK + j;
-            vec decay = load(c->decay + at, LANES), none = {0};
+            vec decay = load(c->decay + at, LANES);
             vec_int seen = lanes_below(i + 1 - j), before = lanes_below(i - j);
-            vec p = choose(seen, splat(scale) * load(w->dp + at, LANES) * decay, none);
+            vec p = choose(seen, scale * load(w->dp + at, LANES) * decay, none);
             vec dt = choose(before, load(w->dt + at, LANES), none);
             add_to(d->dqk + at, LANES, p);
-            add_to(d->dkk + at, LANES, splat(-c->beta[i]) * dt * decay);
+            add_to(d->dkk + at, LANES, minus_beta * dt * decay);
             vec z = choose(before, p * load(c->qk + at, LANES), none) + dt * load(w->t + at, LANES);
             vec_double wide = __builtin_convertvector(z, vec_double);
             row += wide;
