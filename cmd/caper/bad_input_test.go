@@ -190,6 +190,15 @@ func TestMissingDatabaseLeftOut(t *testing.T) {
 	if n := len(lines(readFile(t, out))); n != 45 {
 		t.Errorf("%d verdicts of three of four databases", n)
 	}
+	ones := filepath.Join(dir, "ones.txt")
+	writeFile(t, ones, strings.Repeat("SELECT 1\n", strings.Count(readFile(t, filepath.Join(w.bench, "train.json")), `"db_id"`)))
+	compare := []string{"eval", "compare", "--bench", filepath.Join(dir, "bench"), "--split", "train", ones, ones}
+	if r := caper(t, compare...); r.status != exitFailed || !strings.Contains(r.stderr, "--not-db") {
+		t.Errorf("status %d: %s", r.status, r.stderr)
+	}
+	if r := must(t, append(compare, "--not-db", lost)...); !strings.Contains(r.stderr, "only A right 0, only B 0") {
+		t.Error(r.stderr)
+	}
 }
 
 func unchanged(t *testing.T, arguments []string, before, after map[string]string) {

@@ -14,7 +14,12 @@ import (
 
 // benchFlags choose a benchmark, the part of it that is used, and how its queries run.
 type benchFlags struct {
-	Bench   string         `help:"Benchmark folder." required:"" type:"path"`
+	Bench          string `help:"Benchmark folder." required:"" type:"path"`
+	benchPartFlags `embed:""`
+}
+
+// benchPartFlags are those of benchFlags that need no benchmark to be named.
+type benchPartFlags struct {
 	Format  string         `help:"auto, spider, bird or synsql." default:"auto" enum:"auto,spider,bird,synsql"`
 	Split   string         `help:"Split of the benchmark." default:"dev"`
 	DB      []string       `help:"Only these databases." placeholder:"ID,..."`
@@ -23,7 +28,7 @@ type benchFlags struct {
 	Workers int            `help:"0: one per core." default:"0"`
 }
 
-func (f *benchFlags) check() error {
+func (f *benchPartFlags) check() error {
 	if f.Timeout != nil {
 		if err := checkTimeout(*f.Timeout); err != nil {
 			return err

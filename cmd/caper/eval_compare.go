@@ -8,7 +8,6 @@ import (
 	"iter"
 	"maps"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -22,17 +21,19 @@ type evalCompareCommand struct {
 	SourceA   string `help:"The system of A, where the file has several." placeholder:"NAME"`
 	SourceB   string `help:"The system of B." placeholder:"NAME"`
 	Bench     string `help:"Benchmark folder, to judge prediction files." type:"path" placeholder:"DIR"`
-	Split     string `help:"Split of the benchmark." default:"dev"`
+	Gold      string `help:"Official gold file, a query, a tab and a database a line, instead of the split's questions." type:"path" placeholder:"FILE"`
 	Rule      string `help:"spider, test-suite, bird or strict; default: the benchmark's own." placeholder:"RULE"`
 	Resamples int    `help:"Bootstrap resamples of the questions." default:"10000"`
 	Seed      uint64 `help:"Seed of the bootstrap." default:"0"`
 	JSON      bool   `help:"Print the comparison as JSON on stdout."`
+
+	benchPartFlags `embed:""`
 }
 
 func (c *evalCompareCommand) Help() string {
 	return `Example:
   caper eval compare a.verdicts.jsonl b.verdicts.jsonl
-  caper eval compare --bench spider --split dev predictions-a.txt predictions-b.txt`
+  caper eval compare --bench spider --split dev --not-db wta_1 predictions-a.txt predictions-b.txt`
 }
 
 // Validate checks the flags.
@@ -41,9 +42,12 @@ func (c *evalCompareCommand) Validate() error {
 		if _, err := eval.ParseRule(c.Rule); err != nil {
 			return fmt.Errorf("--rule: %w", err)
 		}
-		if c.Bench == "" {
-			return errors.New("--rule: needs --bench; verdict files were judged when they were written")
-		}
+	}
+	if c.Bench == "" && (c.Rule != "" || c.Gold != "" || len(c.DB)+len(c.NotDB) > 0 || c.Timeout != nil) {
+		return errors.New("--rule, --gold, --db, --not-db and --timeout need --bench; verdict files were judged when they were written")
+	}
+	if err := c.check(); err != nil {
+		return err
 	}
 	return checkNumber("--resamples", c.Resamples, 1, 10_000_000)
 }
@@ -92,7 +96,7 @@ func (c *evalCompareCommand) sources(ctx context.Context, path string) (map[stri
 	if c.Bench == "" {
 		return eval.ReadVerdicts(data.ReadRollouts(path, nil, ""))
 	}
-	f := evalFlags{benchFlags: benchFlags{Bench: c.Bench, Format: "auto", Split: c.Split}}
+	f := evalFlags{benchFlags: benchFlags{c.Bench, c.benchPartFlags}, Gold: c.Gold}
 	bench, err := f.open(eval.Rule(c.Rule))
 	if err != nil {
 		return nil, err
@@ -103,7 +107,7 @@ func (c *evalCompareCommand) sources(ctx context.Context, path string) (map[stri
 		return nil, err
 	}
 	rule := eval.Rule(cmp.Or(c.Rule, string(bench.Rule())))
-	o := eval.ExecutionOptions{Rule: rule, Workers: runtime.NumCPU(), Schemas: eval.NewSchemas(bench)}
+	o := eval.ExecutionOptions{Rule: rule, Workers: f.workers(), Schemas: eval.NewSchemas(bench)}
 	sources := map[string]*eval.Verdicts{}
 	err = eval.Execute(ctx, bench, rollouts, o, func(j eval.Judged) error { return eval.AddVerdict(sources, j.Rollout, j.Verdict) })
 	return sources, err

@@ -90,7 +90,7 @@ func TestEvalCompare(t *testing.T) {
 	if r := must(t, "eval", "compare", both, both, "--source-a", "good", "--source-b", "bad"); !strings.Contains(r.stderr, "only A right 9") {
 		t.Error(r.stderr)
 	}
-	for _, arguments := range [][]string{{both, bad}, {good, bad, "--source-a", "other"}, {good, bad, "--rule", "bird"}} {
+	for _, arguments := range [][]string{{both, bad}, {good, bad, "--source-a", "other"}, {good, bad, "--rule", "bird"}, {good, bad, "--not-db", "d"}} {
 		if r := caper(t, append([]string{"eval", "compare"}, arguments...)...); r.status != exitUsage {
 			t.Errorf("%v: status %d: %s", arguments, r.status, r.stderr)
 		}
