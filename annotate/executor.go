@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"caper/sql"
 	"caper/sqlexec"
 )
 
@@ -57,6 +58,17 @@ func (a *annotator) newExecutor(ctx context.Context, database *sqlexec.Database,
 	}
 	e.mutants, err = database.Within(bounded)
 	return e, err
+}
+
+// keepsRows reports that the query has the rows of its result, each once or as often:
+// that the rule takes away no word but the DISTINCT of the outermost SELECT.
+func (q executed) keepsRows() bool {
+	if q.ran == q.text {
+		return true
+	}
+	tree, err := sql.Parse(q.text)
+	return err == nil && len(q.ran) == len(q.text)-len("DISTINCT") && tree.Kind == sql.Select && tree.Child(sql.Limit) == nil &&
+		tree.Child(sql.Projection).Value == "DISTINCT"
 }
 
 // result runs a query as it stands.

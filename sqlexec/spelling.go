@@ -8,21 +8,32 @@ import "strings"
 // out, so that a fifth of the texts of a run repeat another's spelling.
 //
 // A column may be called as an expression is written, and a name in quotes may ask
-// for it; so a query with a quoted name that is more than a word is its own spelling.
+// for it. So a query is its own spelling where a quoted name that is more than a word
+// stands elsewhere in it, too.
 func spelling(query string) string {
 	out := make([]byte, 0, len(query))
 	gap := false // white space or a comment stands ahead
 	for i := 0; i < len(query); {
-		n, quoted := verbatimAt(query[i:])
-		switch {
-		case isBlank(query[i]), n > 0 && !quoted:
+		c := query[i]
+		n, quoted := 0, false
+		switch roles[c] {
+		case blank:
 			gap = true
-			i += max(n, 1)
+			i++
 			continue
-		case n > 0 && isName(query, i) && !isPlainName(query[i:i+n]), strings.IndexByte("?$@#:", query[i]) >= 0:
-			return query // nor are parameters worth the care
+		case unusual:
+			return query // not worth the care
+		case opens:
+			if n, quoted = verbatimAt(query[i:]); n > 0 && !quoted {
+				gap = true
+				i += n
+				continue
+			}
+			if quoted && isName(query, i) && isRepeated(query, query[i:i+n]) {
+				return query
+			}
 		}
-		if gap && len(out) > 0 && !partsItself(out[len(out)-1], query[i]) {
+		if gap && len(out) > 0 && !partsItself(out[len(out)-1], c) {
 			out = append(out, ' ')
 		}
 		gap = false
@@ -31,7 +42,6 @@ func spelling(query string) string {
 			i += n
 			continue
 		}
-		c := query[i]
 		if 'A' <= c && c <= 'Z' {
 			c += 'a' - 'A'
 		}
@@ -40,6 +50,25 @@ func spelling(query string) string {
 	}
 	return string(out)
 }
+
+// role is what a byte may do in a query, where it is not quoted.
+type role byte
+
+const (
+	inside  role = iota // belongs to a token
+	blank               // is white space
+	unusual             // begins a bind parameter, or is white space at times
+	opens               // begins a quoted text or a comment, or is a token: - and /
+)
+
+var roles = func() (table [256]role) {
+	for bytes, r := range map[string]role{" \t\n\f\r": blank, "?$@#:\v": unusual, "'\"`[-/": opens} {
+		for i := range len(bytes) {
+			table[bytes[i]] = r
+		}
+	}
+	return table
+}()
 
 // verbatimAt is the length of the string, quoted name or comment that text starts
 // with, 0 for none. One that is not closed runs to the end.
@@ -67,23 +96,16 @@ func verbatimAt(text string) (n int, quoted bool) {
 	return len(text), quoted
 }
 
-func isBlank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' && c != '\v' }
-
 // isName reports that what stands in quotes at offset i may be a name, and is no
 // string.
 func isName(query string, i int) bool { return query[i] != '\'' || i > 0 && query[i-1] == '.' }
 
-// isPlainName reports that a quoted name is one word.
-func isPlainName(quoted string) bool {
-	if len(quoted) < 2 {
-		return false
-	}
-	for i := 1; i < len(quoted)-1; i++ {
-		if c := quoted[i]; !isWordByte(c) && c < 0x80 {
-			return false
-		}
-	}
-	return true
+// isRepeated reports that the query holds what stands in quotes twice, in whatever
+// case, and that it is more than a word.
+func isRepeated(query, quoted string) bool {
+	content := quoted[1:max(len(quoted)-1, 1)]
+	isMore := strings.ContainsFunc(content, func(r rune) bool { return r < 0x80 && !isWordByte(byte(r)) })
+	return isMore && strings.Count(strings.ToLower(query), strings.ToLower(content)) > 1
 }
 
 // partsItself reports that two bytes belong to different tokens with or without white

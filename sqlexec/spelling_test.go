@@ -18,6 +18,9 @@ func TestSpelling(t *testing.T) {
 		{"SELECT a- -1, b > -1, x 'ab', 1 .5, 1e +5, a ! = b", "select a- -1,b> -1,x 'ab',1 .5,1e +5,a! =b"},
 		{"SELECT \"count( *)\" FROM (SELECT count( *) FROM t)", "SELECT \"count( *)\" FROM (SELECT count( *) FROM t)"},
 		{"SELECT s.'count( *)' FROM (SELECT count( *) FROM t) s", "SELECT s.'count( *)' FROM (SELECT count( *) FROM t) s"},
+		{"SELECT a  FROM t WHERE b = \"New  York\"", "select a from t where b=\"New  York\""},
+		{"SELECT \"count( *)\" FROM (SELECT count(*)  FROM t)", "select \"count( *)\" from(select count(*)from t)"},
+		{"SELECT \"Count( *)\" FROM (SELECT count( *) FROM t)", "SELECT \"Count( *)\" FROM (SELECT count( *) FROM t)"},
 		{"SELECT ? ", "SELECT ? "},
 		{"SELECT a /* of */ b/*", "select a b/*"},
 	} {

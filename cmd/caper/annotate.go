@@ -96,7 +96,7 @@ func overlapWaits() (restore func()) {
 // much that it makes, until the function it returns is called: a training keeps more
 // than the limit set here. Whoever sets GOGC knows better.
 func collectRarely() (restore func()) {
-	const percent, most = 400, 800 << 20
+	const percent, most = 800, 800 << 20
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}
