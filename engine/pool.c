@@ -26,7 +26,7 @@ struct pool {
     pthread_cond_t work, finished;
 };
 
-enum { SPINS = 1000 };  // some tens of microseconds
+enum { SPINS = 10000 };  // half a millisecond: to wake a thread takes a tenth of that, and a step has hundreds of loops
 
 static void relax(void) {
 #if defined(__x86_64__)

@@ -27,13 +27,17 @@ struct window {
     int row[MAX_TAPS];
 };
 
-static struct window window_of(const struct causalconv *a, int row) {
-    struct window w;
+// Moves w to row, which follows the row that it was at, if that was anywhere.
+static void move_to(const struct causalconv *a, struct window *w, int row, int follows) {
+    if (follows && row > a->start[a->segment[row]]) {
+        for (int j = 1; j < a->taps; j++) w->row[j - 1] = w->row[j];
+        w->row[a->taps - 1] = row;
+        return;
+    }
     for (int j = a->taps - 1; j >= 0; j--) {
-        w.row[j] = row;
+        w->row[j] = row;
         if (row >= 0) row = previous(a, row);
     }
-    return w;
 }
 
 // The weights of a block of channels, tap by tap; zero beyond the last channel.
@@ -65,10 +69,11 @@ VECTOR_INLINE void forward_rows(const struct causalconv *a, int task, const int 
     struct weights w;
     for (int column = 0; column < a->channels; column += CHANNELS) {
         int n = min(CHANNELS, a->channels - column);
+        struct window window;
         load_weights(a, column, n, &w);
         for (int row = first; row < last; row++) {
             const float *x[MAX_TAPS];
-            struct window window = window_of(a, row);
+            move_to(a, &window, row, row > first);
             find_inputs(a, &window, taps, column, x);
             float *y = at(a->y, row, column);
             for (int c = 0; c < n; c += LANES) store(y + c, n - c, silu(convolve(&w, taps, x, c, n)));
@@ -87,12 +92,13 @@ static void forward_task(void *arg, int task) {
 VECTOR_INLINE void backward_channels(const struct causalconv *a, int task, const int taps) {
     int column = task * CHANNELS, n = min(CHANNELS, a->channels - column);
     struct weights w, dw = {0};
+    struct window window;
     float unwanted[CHANNELS] = {0};
     load_weights(a, column, n, &w);
     for (int row = 0; row < a->rows; row++) {
         const float *x[MAX_TAPS], *dy = at(a->dy, row, column);
         float *dx[MAX_TAPS];
-        struct window window = window_of(a, row);
+        move_to(a, &window, row, row > 0);
         find_inputs(a, &window, taps, column, x);
         for (int j = 0; j < taps; j++)
             dx[j] = a->dx.data && window.row[j] >= 0 ? at(a->dx, window.row[j], column) : unwanted;
