@@ -34,6 +34,7 @@ func take[F any](blocks *[]block[F], n int) []F {
 	}
 	*blocks = append(*blocks, block[F]{data: make([]F, max(room, blockElements))})
 	b := &(*blocks)[len(*blocks)-1]
+	wantHugePages(b.data)
 	b.used = room
 	return b.data[:n:n]
 }
