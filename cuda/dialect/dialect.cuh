@@ -194,6 +194,10 @@ template <int N> DEVICE void wgmma_wait(); // until at most N groups are under w
 
 // ---- Written in the language itself
 
+DEVICE float to_f32(bf16 x) { return __uint_as_float((u32)x.bits << 16); }
+DEVICE float low_f32(u32 pair) { return __uint_as_float(pair << 16); }
+DEVICE float high_f32(u32 pair) { return __uint_as_float(pair & 0xffff0000u); }
+
 // The eight bf16 of a 16-byte load, and back.
 DEVICE void unpack8(float (&x)[8], uint4 v) {
     const u32 pair[4] = {v.x, v.y, v.z, v.w};
@@ -225,3 +229,10 @@ DEVICE float warp_max(float v) {
     for (int o = 16; o > 0; o >>= 1) v = fmaxf(v, __shfl_xor_sync(ALL_LANES, v, o));
     return v;
 }
+
+#if HAS_WGMMA
+DEVICE u64 wgmma_tile(const void* shared, u32 stride, u32 leading) {
+    const u64 swizzle128 = 1ull << 62;
+    return swizzle128 | (u64)(stride >> 4) << 32 | (u64)(leading >> 4) << 16 | (shared_address(shared) & 0x3ffff) >> 4;
+}
+#endif

@@ -10,6 +10,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 // How a kernel is launched. seed chooses the order in which blocks and threads run; 0 is
 // their natural order.
@@ -62,6 +63,8 @@ void caper_emu_free(void *memory);
 int caper_emu_tensor_map(void *map, int type, uint32_t rank, void *address, const uint64_t *sizes,
                          const uint64_t *strides, const uint32_t *box, const uint32_t *element_strides,
                          int interleave, int swizzle, int promotion, int fill, const char **reason);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }
