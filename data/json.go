@@ -16,6 +16,16 @@ import (
 // survive reading and writing.
 type Extra map[string]json.RawMessage
 
+// with returns the fields and one more.
+func (e Extra) with(name string, value json.RawMessage) Extra {
+	all := maps.Clone(e)
+	if all == nil {
+		all = Extra{}
+	}
+	all[name] = value
+	return all
+}
+
 // Marshal is JSON as files and people get it: without the escapes for HTML, which
 // would make every comparison in SQL unreadable.
 func Marshal(v any) ([]byte, error) {

@@ -2,6 +2,7 @@ package data
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,6 +62,63 @@ func readJSONList(path string) iter.Seq2[item, error] {
 		}
 		if _, err := dec.Token(); err != nil {
 			fail(err)
+		}
+	}
+}
+
+// member is a name and its value in a file that is a JSON object.
+type member struct {
+	name  string
+	value item
+}
+
+// readJSONObject streams the members of a JSON object, also those of one name. It stops
+// after the first error.
+func readJSONObject(path string) iter.Seq2[member, error] {
+	return func(yield func(member, error) bool) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			yield(member{}, err)
+			return
+		}
+		body := bytes.TrimPrefix(text, []byte("\ufeff"))
+		mark := int64(len(text) - len(body))
+		dec := json.NewDecoder(bytes.NewReader(body))
+		here := func() item { return item{path: path, offset: mark + dec.InputOffset()} }
+		fail := func(err error) {
+			if err == io.EOF || err == io.ErrUnexpectedEOF {
+				err = errors.New("the file ends before the object does")
+			}
+			yield(member{}, here().errorf("%w", PlainJSONError(err)))
+		}
+		open, err := dec.Token()
+		if err == nil && open != json.Delim('{') {
+			err = errors.New("want a JSON object")
+		}
+		if err != nil {
+			fail(err)
+			return
+		}
+		for dec.More() {
+			value := here()
+			name, err := dec.Token()
+			var raw json.RawMessage
+			if err == nil {
+				err = dec.Decode(&raw)
+			}
+			if err != nil {
+				fail(err)
+				return
+			}
+			value.text = raw
+			if !yield(member{name.(string), value}, nil) {
+				return
+			}
+		}
+		if _, err := dec.Token(); err != nil {
+			fail(err)
+		} else if _, err := dec.Token(); err != io.EOF {
+			yield(member{}, here().errorf("text behind the JSON object"))
 		}
 	}
 }

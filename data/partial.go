@@ -140,6 +140,11 @@ func (p *Partial) IDs() iter.Seq2[string, error] {
 	}
 }
 
+// Rollouts streams the rollouts that an earlier run has left.
+func (p *Partial) Rollouts() iter.Seq2[Rollout, error] {
+	return readJSONLines(p.f.Name(), func(object []byte, r *Rollout) error { return r.UnmarshalJSON(object) })
+}
+
 // Write appends a tuple.
 func (p *Partial) Write(t Tuple) error {
 	line, err := t.MarshalJSON() // Marshal would check the line once more

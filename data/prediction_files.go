@@ -48,8 +48,8 @@ func sniff(path string) (rolloutFormat, error) {
 	if _, ok := object["actions"]; ok {
 		return trajectoryQueries, nil
 	}
-	for key, value := range object {
-		if _, err := strconv.Atoi(key); err == nil && value[0] == '"' {
+	for key := range object {
+		if _, err := strconv.Atoi(key); err == nil {
 			return birdPredictions, nil
 		}
 	}
@@ -90,7 +90,7 @@ func spiderPredictions(path string, questions *splitQuestions) iter.Seq2[Rollout
 		for i, l := range lines {
 			r := Rollout{Source: sourceName(path)}
 			r.SQL, r.DBID = cutDatabase(strings.ToValidUTF8(string(l.text), "\ufffd"), questions)
-			if err := r.answers(questions.list[i]); err != nil {
+			if err := questions.settle(&r, questions.list[i]); err != nil {
 				yield(Rollout{}, l.errorf("%w", err))
 				return
 			}
@@ -149,14 +149,19 @@ func birdPredictions(path string, questions *splitQuestions) iter.Seq2[Rollout, 
 			return
 		}
 		for _, index := range slices.Sorted(maps.Keys(predictions)) {
+			value := predictions[index]
 			r := Rollout{Source: sourceName(path)}
-			r.SQL, r.DBID, _ = strings.Cut(predictions[index], birdMarker)
+			if text, err := readString(value.text); err == nil {
+				r.SQL, r.DBID, _ = strings.Cut(text, birdMarker)
+			} else { // the evaluator goes on with an empty query, and so do we
+				r.Extra = Extra{NotText: value.text}
+			}
 			q, err := questions.at(index)
 			if err == nil {
-				err = r.answers(q)
+				err = questions.settle(&r, q)
 			}
 			if err != nil {
-				yield(Rollout{}, fmt.Errorf("%s: key %d: %w", path, index, err))
+				yield(Rollout{}, value.errorf("key %d: %w", index, err))
 				return
 			}
 			if !yield(r, nil) {
@@ -166,24 +171,22 @@ func birdPredictions(path string, questions *splitQuestions) iter.Seq2[Rollout, 
 	}
 }
 
-func readBirdFile(path string) (map[int]string, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(strings.TrimPrefix(string(text), "\ufeff")), &object); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, PlainJSONError(err))
-	}
-	predictions := make(map[int]string, len(object))
-	for key, value := range object {
-		index, err := strconv.Atoi(key)
+// readBirdFile returns the values by key. A key that stands there twice is an error:
+// one of the two would be lost.
+func readBirdFile(path string) (map[int]item, error) {
+	predictions := map[int]item{}
+	for m, err := range readJSONObject(path) {
 		if err != nil {
-			return nil, fmt.Errorf("%s: key %q: want the index of a question", path, key)
+			return nil, err
 		}
-		if predictions[index], err = readString(value); err != nil {
-			return nil, fmt.Errorf("%s: key %s: %w", path, key, err)
+		index, err := strconv.Atoi(m.name)
+		if err != nil {
+			return nil, m.value.errorf("key %q: want the index of a question", m.name)
 		}
+		if first, ok := predictions[index]; ok {
+			return nil, m.value.errorf("key %s: it stands in line %d already: keep one", m.name, lineAt(path, first.offset))
+		}
+		predictions[index] = m.value
 	}
 	return predictions, nil
 }
@@ -250,7 +253,7 @@ func (m *predictionMap) rollouts(questions *splitQuestions) ([]Rollout, error) {
 		if strings.HasSuffix(system, "_raw") {
 			r.SQL = restoreSelect(r.SQL)
 		}
-		if err := r.answers(question); err != nil {
+		if err := questions.settle(&r, question); err != nil {
 			return nil, err
 		}
 		rollouts = append(rollouts, r)

@@ -131,7 +131,10 @@ func TestBrokenPredictionFiles(t *testing.T) {
 		"database.json":  {"{\"0\": \"SELECT 1\\t----- bird -----\\tpark\"}", "key 0: db_id: \"park\""},
 		"nopred.jsonl":   {"{\"idx\": 0, \"preds\": {\"a\": {}}}\n", "nopred.jsonl:1: preds: a: sql: missing"},
 		"nullpred.jsonl": {"{\"idx\": 0, \"preds\": {\"a\": {\"sql\": null}}}\n", "nullpred.jsonl:1: preds: a: sql: missing or not a string"},
-		"null.json":      {"{\"0\": \"SELECT 1\", \"1\": null}", "key 1: want string, have null"},
+		"twice.json":     {"{\"0\": \"SELECT 1\",\n \"1\": \"SELECT 1\",\n \"0\": \"SELECT 2\"}", "twice.json:3: key 0: it stands in line 1 already"},
+		"padded.json":    {"{\"0\": \"SELECT 1\",\n \"00\": \"SELECT 2\"}", "padded.json:2: key 00: it stands in line 1"},
+		"cut.json":       {"{\"0\": \"SELECT 1\"", "cut.json:1: not JSON"},
+		"more.json":      {"{\"0\": \"SELECT 1\"}\n{}", "more.json:2: text behind the JSON object"},
 		"noindex.jsonl":  {"{\"preds\": {}}\n", "noindex.jsonl:1: idx: missing"},
 		"overflow.jsonl": {"{\"idx\": 8, \"preds\": {}}\n", "overflow.jsonl:1: question 8"},
 	} {

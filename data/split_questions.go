@@ -13,6 +13,11 @@ type splitQuestions struct {
 	list  []Question
 	byID  map[QuestionID][]int // ids are not unique in every benchmark
 	known map[string]bool      // databases
+
+	// Of predictions that are to be judged (predictions.go): what was answered, in
+	// which file, and the file that is read now. nil for others.
+	answered map[answer]string
+	path     string
 }
 
 func indexQuestions(b *Benchmark, split string) (*splitQuestions, error) {
@@ -78,7 +83,7 @@ func (s *splitQuestions) complete(r *Rollout, object []byte) error {
 	if err != nil {
 		return err
 	}
-	return r.answers(q)
+	return s.settle(r, q)
 }
 
 // hasValue tells an empty value from one that is missing or null.

@@ -108,7 +108,7 @@ func (s *splitQuestions) completeTrajectory(t *Trajectory, object []byte) error 
 	if t.Source == "" {
 		t.Source = log.Run
 	}
-	r := t.Rollout(0, "")
+	r := t.Rollout(t.Sample, "")
 	var q Question
 	var err error
 	switch {
@@ -120,7 +120,7 @@ func (s *splitQuestions) completeTrajectory(t *Trajectory, object []byte) error 
 		err = errors.New("question_id: missing")
 	}
 	if err == nil {
-		err = r.answers(q)
+		err = s.settle(&r, q)
 	}
 	t.Dataset, t.QuestionID, t.DBID = r.Dataset, r.QuestionID, r.DBID
 	t.Question, t.Evidence, t.Gold = r.Question, r.Evidence, r.Gold
