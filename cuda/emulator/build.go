@@ -147,11 +147,14 @@ func unitsOf(checks Checks, sources []Source) ([]unit, error) {
 	var units []unit
 	names := map[string]string{}
 	for _, s := range sources {
+		if !filepath.IsLocal(s.Name) || path.Ext(s.Name) != ".cu" {
+			return nil, fmt.Errorf("kernel source %q: its name is no relative path that ends in .cu", s.Name)
+		}
 		kernels, err := kernelsOf(s)
 		if err != nil {
 			return nil, err
 		}
-		text := fmt.Sprintf("#line 1 %q\n%s\n#line 1 \"registration\"\n", s.Name, s.Text)
+		text := s.Text + "\n#line 1 \"registration\"\n"
 		for _, k := range kernels {
 			if other, twice := names[k.name]; twice {
 				return nil, fmt.Errorf("%s: kernel %s is also in %s: rename one", s.Name, k.name, other)
@@ -159,7 +162,7 @@ func unitsOf(checks Checks, sources []Source) ([]unit, error) {
 			names[k.name] = s.Name
 			text += fmt.Sprintf("static emu::Registration register_%s(%q, %s, %s);\n", k.name, k.name, k.name, k.threads)
 		}
-		units = append(units, unit{fmt.Sprintf("kernel%d.cpp", len(units)), text, append(kernelFlags[:len(kernelFlags):len(kernelFlags)], checkFlags[checks]...)})
+		units = append(units, unit{s.Name, text, append(kernelFlags[:len(kernelFlags):len(kernelFlags)], checkFlags[checks]...)})
 	}
 	races := 0
 	if checks == Races {
@@ -224,18 +227,22 @@ func build(ctx context.Context, file, compiler string, units []unit) error {
 }
 
 func compile(ctx context.Context, dir string, u unit, object string) error {
-	if err := os.WriteFile(filepath.Join(dir, u.name), []byte(u.text), 0o666); err != nil {
+	source := filepath.Join(dir, u.name)
+	if err := os.MkdirAll(filepath.Dir(source), 0o777); err != nil {
 		return fmt.Errorf("compiling kernels: %w", err)
 	}
-	compiler := "g++"
-	if path.Ext(u.name) == ".c" {
-		compiler = "gcc"
+	if err := os.WriteFile(source, []byte(u.text), 0o666); err != nil {
+		return fmt.Errorf("compiling kernels: %w", err)
 	}
-	args := append(u.flags[:len(u.flags):len(u.flags)], "-fdebug-prefix-map="+dir+"=", "-c", u.name, "-o", u.name+".o")
+	compiler, language := "g++", "c++"
+	if path.Ext(u.name) == ".c" {
+		compiler, language = "gcc", "c"
+	}
+	args := append(u.flags[:len(u.flags):len(u.flags)], "-I.", "-fdebug-prefix-map="+dir+"=/kernel-sources", "-x", language, "-c", u.name, "-o", u.name+".o")
 	if err := runCompiler(ctx, dir, compiler, args...); err != nil {
 		return err
 	}
-	return os.Rename(filepath.Join(dir, u.name+".o"), object)
+	return os.Rename(source+".o", object)
 }
 
 // runCompiler runs it in dir. Its error holds the first messages.

@@ -297,7 +297,7 @@ void store_wait(unsigned groups) {
     for (; landed < q.stores.size() && q.stores[landed].group + groups < q.store_group; landed++) {
         const Box &b = q.stores[landed];
         Acting acting(b.at);
-        race::read_async(self, b.shared, b.bytes, b.at);
+        race::read_bulk(self, b.shared, b.bytes, b.at);
         each_row(b, [&](char *global, int64_t from, int64_t to, char *from_shared) { store_row(b, global, from, to, from_shared); });
     }
     q.stores.erase(q.stores.begin(), q.stores.begin() + landed);

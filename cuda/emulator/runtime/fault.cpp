@@ -85,6 +85,9 @@ static const char *library_path(uintptr_t *base) {
     return info.dli_fname;
 }
 
+// Where kernels' texts lay, by the name that Build gives their folder.
+static const std::string SOURCES = "/kernel-sources/";
+
 static bool is_kernel_source(const std::string &file) {
     for (const char *header : {"dialect.cuh", "emulated.cuh", "builtins.h", "kernel.h"})
         if (file.size() >= strlen(header) && file.compare(file.size() - strlen(header), std::string::npos, header) == 0) return false;
@@ -106,7 +109,7 @@ static const std::vector<std::string> &lines_of(const void *instruction) {
     while (p && fgets(line, sizeof line, p)) {
         std::string text(line, strcspn(line, "\n("));
         while (!text.empty() && text.back() == ' ') text.pop_back();
-        if (text.compare(0, 2, "./") == 0) text.erase(0, 2);
+        if (text.compare(0, SOURCES.size(), SOURCES) == 0) text.erase(0, SOURCES.size());
         size_t colon = text.rfind(':');
         if (colon != std::string::npos && text[0] != '?' && is_kernel_source(text.substr(0, colon))) lines.push_back(text);
     }

@@ -25,10 +25,11 @@ struct Access {
     Kind kind;
 };
 
-struct Byte { Access write, read[2]; };
+struct Byte { Access write, atomic, read[2]; };
 
 static uint32_t serial, first; // of this block, and of the launch's first
-static std::vector<Clock> clocks;
+static std::vector<Clock> clocks; // by thread: what it knows of each thread, and of each warpgroup's products
+static std::vector<uint32_t> products; // by warpgroup: how many it has begun
 static std::vector<uint32_t> fenced_async; // by thread: its clock at its last fence_async
 static std::vector<Clock> fenced_grid;     // by thread: what its last __threadfence has ordered
 
@@ -51,7 +52,9 @@ void begin_launch() {
 
 void begin_block() {
     serial++;
-    clocks.assign(block.size, Clock(block.size, 0));
+    const unsigned groups = block.size / 128;
+    clocks.assign(block.size, Clock(block.size + groups, 0));
+    products.assign(groups, 0);
     for (unsigned t = 0; t < block.size; t++) clocks[t][t] = 1;
     fenced_async.assign(block.size, 0);
     fenced_grid.assign(block.size, {});
@@ -102,79 +105,96 @@ static Byte *history(const void *p) {
     return r.bytes + (uintptr_t)p % PAGE;
 }
 
-static bool before(const Access &a, const Thread *t) {
+// Who accesses: a thread, or for it the products of its warpgroup. Those are numbered
+// behind the threads: what wgmma reads is ordered for the whole group by wgmma_wait, what
+// a thread reads is not.
+struct Agent {
+    const Thread *thread;
+    unsigned id;
+    const Clock &known;
+};
+
+static Agent agent(const Thread *t) { return {t, t->id, clocks[t->id]}; }
+
+static bool before(const Access &a, const Agent &now) {
     if (a.block < first) return true; // another launch, or none
-    if (a.block == serial) return a.thread == t->id || a.clock <= clocks[t->id][a.thread];
+    if (a.block == serial) return a.thread == now.id || a.clock <= now.known[a.thread];
     auto block = acquired.find(a.block);
     return block != acquired.end() && a.thread < block->second.size() && a.clock <= block->second[a.thread];
 }
 
-[[noreturn]] static void report(const Thread *t, const char *what, const Access &other, const char *verb, const void *p, const void *at) {
-    self = &block.threads[t->id];
-    fail(at, "race: %s %s memory at %p that thread %u %s at @%p, with no barrier between", what, near_shared(p) ? "shared" : "global", p, other.thread, verb, other.at);
+static unsigned thread_of(const Access &a) { return a.thread < block.size ? a.thread : (a.thread - block.size) * 128; }
+
+[[noreturn]] static void report(const Agent &now, const char *what, const Access &other, const char *verb, const void *p, const void *at) {
+    self = &block.threads[now.thread->id];
+    fail(at, "race: %s %s memory at %p that thread %u %s at @%p, with no barrier between", what, near_shared(p) ? "shared" : "global", p, thread_of(other), verb, other.at);
 }
 
-static void check_copy(const Thread *t, const Byte &b, const char *verb, const void *at) {
+static void check_copy(const Agent &now, const Byte &b, const char *verb, const void *at) {
     if (b.write.kind != Kind::copying || b.write.block != serial) return;
-    self = &block.threads[t->id];
+    self = &block.threads[now.thread->id];
     fail(at, "missing wait: %s shared memory under the asynchronous copy of thread %u at @%p", verb, b.write.thread, b.write.at);
 }
 
-static void check_read(const Thread *t, const void *p, const Byte &b, Kind kind, const void *at) {
+static void check_read(const Agent &now, const void *p, const Byte &b, const void *at) {
     if (b.write.block != serial && near_shared(p)) {
-        self = &block.threads[t->id];
+        self = &block.threads[now.thread->id];
         fail(at, "uninitialised: reads shared memory that nobody wrote");
     }
-    check_copy(t, b, "reads", at);
-    const bool atomic = kind == Kind::atomic && b.write.kind == Kind::atomic;
-    if (!atomic && !before(b.write, t)) report(t, "reads", b.write, "wrote", p, at);
+    check_copy(now, b, "reads", at);
+    if (!before(b.write, now)) report(now, "reads", b.write, "wrote", p, at);
 }
 
-static void check_write(const Thread *t, const void *p, const Byte &b, Kind kind, const void *at) {
-    check_copy(t, b, "writes", at);
-    if (near_shared(p) && b.write.block != serial) return;
-    const bool atomic = kind == Kind::atomic;
-    if (!(atomic && b.write.kind == Kind::atomic) && !before(b.write, t)) report(t, "writes", b.write, "wrote", p, at);
+static void check_write(const Agent &now, const void *p, const Byte &b, const void *at) {
+    check_copy(now, b, "writes", at);
+    if (!before(b.write, now)) report(now, "writes", b.write, "wrote", p, at);
     for (const Access &r : b.read)
-        if (!(atomic && r.kind == Kind::atomic) && !before(r, t)) report(t, "writes", r, "read", p, at);
+        if (!before(r, now)) report(now, "writes", r, "read", p, at);
 }
 
-static void note_read(Byte &b, const Access &a, const Thread *t) {
+static void check_atomic(const Agent &now, const void *p, const Byte &b, const char *what, const void *at) {
+    if (!before(b.atomic, now)) report(now, what, b.atomic, "changed atomically", p, at);
+}
+
+static void note_read(Byte &b, const Access &a, const Agent &now) {
     // A slot whose read came before this one is no longer needed.
-    Access &slot = b.read[0].thread == a.thread || before(b.read[0], t) ? b.read[0] : b.read[1];
+    Access &slot = before(b.read[0], now) ? b.read[0] : b.read[1];
     slot = a;
 }
 
 static bool watched(const void *p) { return (uintptr_t)p - EMU_MEMORY < EMU_MEMORY_SIZE || near_shared(p); }
 
-static void touch(const Thread *t, const void *p, size_t bytes, bool writes, Kind kind, const void *at) {
-    if (!t || !watched(p)) return;
+static void touch(const Agent &now, const void *p, size_t bytes, bool writes, Kind kind, const void *at) {
+    if (!watched(p)) return;
     if (near_shared(p) && !in_shared(p, bytes)) {
-        self = &block.threads[t->id];
+        self = &block.threads[now.thread->id];
         fail(at, "out of bounds: %s outside the block's shared memory", writes ? "writes" : "reads");
     }
-    const Access access = {serial, now(t), at, (uint16_t)t->id, kind};
+    const Access access = {serial, now.known[now.id], at, (uint16_t)now.id, kind};
     for (const char *q = (const char *)p, *end = q + bytes; q < end; q++) {
         Byte &b = *history(q);
-        if (writes) {
-            check_write(t, q, b, kind, at);
-            b.write = access;
-            b.read[0] = b.read[1] = {};
+        if (near_shared(q) && b.write.block != serial && writes) b = {}; // of another block
+        if (writes) check_write(now, q, b, at);
+        else check_read(now, q, b, at);
+        if (kind != Kind::atomic) check_atomic(now, q, b, writes ? "writes" : "reads", at);
+        if (kind == Kind::atomic) {
+            b.atomic = access;
+        } else if (writes) {
+            b = {access, {}, {}};
         } else {
-            check_read(t, q, b, kind, at);
-            note_read(b, access, t);
+            note_read(b, access, now);
         }
     }
 }
 
-void read(const Thread *t, const void *p, size_t n, const void *at) { touch(t, p, n, false, Kind::plain, at); }
-void write(const Thread *t, const void *p, size_t n, const void *at) { touch(t, p, n, true, Kind::plain, at); }
+void read(const Thread *t, const void *p, size_t n, const void *at) { touch(agent(t), p, n, false, Kind::plain, at); }
+void write(const Thread *t, const void *p, size_t n, const void *at) { touch(agent(t), p, n, true, Kind::plain, at); }
 
 // An atomic operation on global memory orders blocks: what a thread did before its last
 // __threadfence is known to whoever finds its mark here.
 void atomic(const void *p, size_t n, const void *at) {
-    if (near_shared(p) && history(p)->write.block != serial) check_read(self, p, *history(p), Kind::atomic, at);
-    touch(self, p, n, true, Kind::atomic, at);
+    if (near_shared(p)) check_read(agent(self), p, *history(p), at);
+    touch(agent(self), p, n, true, Kind::atomic, at);
     if (near_shared(p)) return;
     Blocks &here = released[p];
     for (auto &[number, clock] : here)
@@ -183,7 +203,7 @@ void atomic(const void *p, size_t n, const void *at) {
 }
 
 uint32_t start_copy(void *p, size_t n, const void *at) {
-    touch(self, p, n, true, Kind::copying, at);
+    touch(agent(self), p, n, true, Kind::copying, at);
     const uint32_t started = now(self);
     advance(self);
     return started;
@@ -194,14 +214,41 @@ void land_copy(const Thread *t, void *p, size_t n, const void *at, uint32_t cloc
     for (size_t i = 0; i < n; i++) history((char *)p + i)->write = {serial, clock, at, (uint16_t)t->id, kind};
 }
 
-void read_async(const Thread *t, const void *p, size_t n, const void *at) {
-    touch(t, p, n, false, Kind::plain, at);
+static void read_async(const Agent &now, const void *p, size_t n, const void *at) {
+    touch(now, p, n, false, Kind::plain, at);
     for (size_t i = 0; i < n; i++) {
         const Access &w = history((const char *)p + i)->write;
         if (w.kind != Kind::plain || w.clock <= fenced_async[w.thread]) continue;
-        self = &block.threads[t->id];
+        self = &block.threads[now.thread->id];
         fail(at, "missing fence: reads shared memory that thread %u stored at @%p without fence_async_shared after it", w.thread, w.at);
     }
+}
+
+void read_bulk(const Thread *t, const void *p, size_t n, const void *at) { read_async(agent(t), p, n, at); }
+
+static unsigned products_of(const Thread *t) { return block.size + t->id / 128; }
+
+void read_product(const Clock &known, const void *p, size_t n, const void *at) {
+    read_async({self, products_of(self), known}, p, n, at);
+}
+
+// Each product has a clock of its own.
+Clock known_to_group() {
+    const unsigned g = self->id / 128, id = products_of(self);
+    Clock known(clocks[self->id].size());
+    for (unsigned t = g * 128; t < g * 128 + 128; t++) join(known, clocks[t]);
+    known[id] = ++products[g];
+    return known;
+}
+
+void end_product(const Clock &known) {
+    const unsigned g = self->id / 128, id = products_of(self);
+    for (unsigned t = g * 128; t < g * 128 + 128; t++) clocks[t][id] = known[id];
+}
+
+// An access that the compiler reports.
+static void hook(const void *p, size_t bytes, bool writes, const void *at) {
+    if (self && watched(p)) touch(agent(self), p, bytes, writes, Kind::plain, at);
 }
 
 } // namespace emu::race
@@ -209,14 +256,14 @@ void read_async(const Thread *t, const void *p, size_t n, const void *at) {
 // ---- What g++ -fsanitize=thread calls before every load and store
 
 #define HOOK(bytes)                                                                                                                     \
-    void __tsan_read##bytes(void *p) { emu::race::read(emu::self, p, bytes, CALLED_FROM); }                                             \
-    void __tsan_write##bytes(void *p) { emu::race::write(emu::self, p, bytes, CALLED_FROM); }                                           \
-    void __tsan_unaligned_read##bytes(void *p) { emu::race::read(emu::self, p, bytes, CALLED_FROM); }                                   \
-    void __tsan_unaligned_write##bytes(void *p) { emu::race::write(emu::self, p, bytes, CALLED_FROM); }
+    void __tsan_read##bytes(void *p) { emu::race::hook(p, bytes, false, CALLED_FROM); }                                             \
+    void __tsan_write##bytes(void *p) { emu::race::hook(p, bytes, true, CALLED_FROM); }                                           \
+    void __tsan_unaligned_read##bytes(void *p) { emu::race::hook(p, bytes, false, CALLED_FROM); }                                   \
+    void __tsan_unaligned_write##bytes(void *p) { emu::race::hook(p, bytes, true, CALLED_FROM); }
 extern "C" {
 HOOK(1) HOOK(2) HOOK(4) HOOK(8) HOOK(16)
-void __tsan_read_range(void *p, size_t n) { emu::race::read(emu::self, p, n, CALLED_FROM); }
-void __tsan_write_range(void *p, size_t n) { emu::race::write(emu::self, p, n, CALLED_FROM); }
+void __tsan_read_range(void *p, size_t n) { emu::race::hook(p, n, false, CALLED_FROM); }
+void __tsan_write_range(void *p, size_t n) { emu::race::hook(p, n, true, CALLED_FROM); }
 void __tsan_init() {}
 }
 

@@ -29,8 +29,13 @@ void atomic(const void *p, size_t bytes, const void *at);
 uint32_t start_copy(void *p, size_t bytes, const void *at);
 void land_copy(const Thread *, void *p, size_t bytes, const void *at, uint32_t clock, bool bulk);
 
-// A read by bulk copies or wgmma: other threads' stores need fence_async before.
-void read_async(const Thread *, const void *p, size_t bytes, const void *at);
+// Reads by a thread's bulk copies, and by the products of the running thread's warpgroup:
+// threads' stores need fence_async before. A product knows what the group knew when it was
+// issued; that it has read is known to the group at its end.
+void read_bulk(const Thread *, const void *p, size_t bytes, const void *at);
+Clock known_to_group();
+void read_product(const Clock &known, const void *p, size_t bytes, const void *at);
+void end_product(const Clock &known);
 void fence_async();
 void fence_grid();
 
@@ -47,7 +52,10 @@ inline void write(const Thread *, const void *, size_t, const void *) {}
 inline void atomic(const void *, size_t, const void *) {}
 inline uint32_t start_copy(void *, size_t, const void *) { return 0; }
 inline void land_copy(const Thread *, void *, size_t, const void *, uint32_t, bool) {}
-inline void read_async(const Thread *, const void *, size_t, const void *) {}
+inline void read_bulk(const Thread *, const void *, size_t, const void *) {}
+inline Clock known_to_group() { return {}; }
+inline void read_product(const Clock &, const void *, size_t, const void *) {}
+inline void end_product(const Clock &) {}
 inline void fence_async() {}
 inline void fence_grid() {}
 inline void release(Clock &) {}

@@ -34,6 +34,7 @@ struct Product {
     bool a_in_registers, accumulate;
     uint32_t a_registers[THREADS][4];
     uint64_t group;
+    race::Clock known;
     const void *at;
 };
 
@@ -155,6 +156,7 @@ static void issue(Group &g) {
     p.a_in_registers = first.a_registers;
     p.accumulate = first.accumulate;
     p.group = g.open;
+    p.known = race::known_to_group();
     p.at = first.at;
     g.products.push_back(p);
 }
@@ -191,13 +193,12 @@ static const char *unit_at(const Operand &o, int r, int k) {
 }
 
 // Reads an operand of `rows` rows into out [16, rows].
-static void read_operand(const Operand &o, int rows, float *out, const void *at) {
-    const Thread *reader = self;
+static void read_operand(const Product &p, const Operand &o, int rows, float *out) {
     for (int r = 0; r < rows; r += o.transposed ? 8 : 1)
         for (int k = 0; k < K; k += o.transposed ? 1 : 8) {
             const char *unit = unit_at(o, r, k);
-            check_shared(at, "wgmma", unit, 16, 16);
-            race::read_async(reader, unit, 16, at);
+            check_shared(p.at, "wgmma", unit, 16, 16);
+            race::read_product(p.known, unit, 16, p.at);
             uint16_t element[8];
             memcpy(element, unit, 16);
             for (int e = 0; e < 8; e++) {
@@ -220,9 +221,9 @@ static void compute(const Product &p) {
     static float a[K * M], b[K * 256];
     Acting acting(p.at);
     if (p.a_in_registers) read_registers(p, a);
-    else read_operand(p.a, M, a, p.at);
+    else read_operand(p, p.a, M, a);
     const int n = p.d->n;
-    read_operand(p.b, n, b, p.at);
+    read_operand(p, p.b, n, b);
     float *d = p.d->value.data();
     if (!p.accumulate) std::fill(d, d + M * n, 0.f);
     for (int k = 0; k < K; k++)
@@ -230,6 +231,7 @@ static void compute(const Product &p) {
             const float x = a[k * M + r];
             for (int c = 0; c < n; c++) d[r * n + c] += x * b[k * n + c];
         }
+    race::end_product(p.known);
 }
 
 void product_wait(unsigned pending) {
