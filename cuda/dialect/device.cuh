@@ -3,9 +3,8 @@
 #pragma once
 
 #define SHARED(T, name, count) __shared__ T name[count]
-#define DYN_SHARED(T, name)                                        \
-    extern __shared__ __align__(1024) unsigned char dynamic_shared[]; \
-    T* name = (T*)dynamic_shared
+extern __shared__ __align__(1024) u8 dynamic_shared[];
+#define DYN_SHARED(T, name) T* const name = (T*)dynamic_shared
 
 DEVICE u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
 
