@@ -25,24 +25,13 @@ import (
 // "kernels/rmsnorm/op.cu".
 type Source struct{ Name, Text string }
 
-// Checks is what the compiler adds to kernels, beyond what the emulator always checks.
-type Checks int
-
-const (
-	// Plain adds nothing.
-	Plain Checks = iota
-	// Alignment checks each access through a pointer cast to a wider type, indices of
-	// arrays whose size is known, and shifts.
-	Alignment
-	// Races checks each access to shared and global memory against those of all other
-	// threads: races, reads of shared memory that nobody wrote, missing waits and fences.
-	// Kernels run 10 to 100 times slower: use small shapes.
-	Races
-)
-
 // Options are those of Build.
 type Options struct {
-	Checks Checks
+	// Races checks each access to shared and global memory against those of all other
+	// threads: races, reads of shared memory that nobody wrote, missing waits and fences.
+	// Kernels run 5 to 10 times slower, and take 150 bytes for each byte that they touch:
+	// use small shapes.
+	Races bool
 	// Cache is the folder for built libraries; by default caper/emulator in the user's
 	// cache folder.
 	Cache string
@@ -70,7 +59,7 @@ func Build(ctx context.Context, o Options, sources ...Source) (*Library, error) 
 		}
 		o.Cache = filepath.Join(user, "caper", "emulator")
 	}
-	units, err := unitsOf(o.Checks, sources)
+	units, err := unitsOf(o.Races, sources)
 	if err != nil {
 		return nil, err
 	}
@@ -121,13 +110,11 @@ var (
 	allFlags = []string{"-O2", "-g1", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off"}
 	cppFlags = append([]string{"-std=c++17", "-fno-exceptions", "-fno-rtti", "-fno-math-errno"}, allFlags...)
 	// Kernels cast pointers as CUDA allows. A call must keep its own return address, and
-	// two calls must not become one, for lines to be found and told apart.
+	// two calls must not become one, for lines to be found and told apart. The checks of
+	// alignment, of indices of arrays whose size is known and of shifts cost next to nothing.
 	kernelFlags = append([]string{"-DCAPER_EMULATOR", "-fno-strict-aliasing", "-fno-optimize-sibling-calls", "-fno-crossjumping",
-		"-fno-tree-tail-merge", "-fno-code-hoisting", "-fno-thread-jumps"}, cppFlags...)
-	checkFlags = map[Checks][]string{
-		Alignment: {"-fsanitize=alignment,bounds,shift", "-fsanitize-recover=all"},
-		Races:     {"-fsanitize=thread", "--param=tsan-instrument-func-entry-exit=0", "-fno-threadsafe-statics"},
-	}
+		"-fno-tree-tail-merge", "-fno-code-hoisting", "-fno-thread-jumps", "-fsanitize=alignment,bounds,shift", "-fsanitize-recover=all"}, cppFlags...)
+	raceFlags = []string{"-fsanitize=thread", "--param=tsan-instrument-func-entry-exit=0", "-fno-threadsafe-statics"}
 )
 
 // headers are written beside the units. Their text is part of the digest.
@@ -143,7 +130,11 @@ func headers() map[string]string {
 	return h
 }
 
-func unitsOf(checks Checks, sources []Source) ([]unit, error) {
+func unitsOf(races bool, sources []Source) ([]unit, error) {
+	flags, runtimeFlags := kernelFlags, append(cppFlags[:len(cppFlags):len(cppFlags)], "-DEMU_RACES=0")
+	if races {
+		flags, runtimeFlags = append(flags[:len(flags):len(flags)], raceFlags...), append(cppFlags[:len(cppFlags):len(cppFlags)], "-DEMU_RACES=1")
+	}
 	var units []unit
 	names := map[string]string{}
 	for _, s := range sources {
@@ -162,13 +153,8 @@ func unitsOf(checks Checks, sources []Source) ([]unit, error) {
 			names[k.name] = s.Name
 			text += fmt.Sprintf("static emu::Registration register_%s(%q, %s, %s);\n", k.name, k.name, k.name, k.threads)
 		}
-		units = append(units, unit{s.Name, text, append(kernelFlags[:len(kernelFlags):len(kernelFlags)], checkFlags[checks]...)})
+		units = append(units, unit{s.Name, text, flags})
 	}
-	races := 0
-	if checks == Races {
-		races = 1
-	}
-	runtimeFlags := append(cppFlags[:len(cppFlags):len(cppFlags)], fmt.Sprintf("-DEMU_RACES=%d", races))
 	sourceFiles, _ := fs.Glob(files, "runtime/*.cpp")
 	for _, name := range sourceFiles {
 		text, _ := files.ReadFile(name)

@@ -11,14 +11,14 @@ import (
 	"caper/cuda/emulator"
 )
 
-// build compiles files of testdata, once for each kind of check.
-func build(t testing.TB, checks emulator.Checks, files ...string) *emulator.Library {
+// build compiles files of testdata.
+func build(t testing.TB, races bool, files ...string) *emulator.Library {
 	t.Helper()
 	var sources []emulator.Source
 	for _, name := range files {
 		sources = append(sources, source(t, name))
 	}
-	return buildSources(t, checks, sources...)
+	return buildSources(t, races, sources...)
 }
 
 func source(t testing.TB, name string) emulator.Source {
@@ -30,9 +30,9 @@ func source(t testing.TB, name string) emulator.Source {
 	return emulator.Source{Name: name, Text: string(text)}
 }
 
-func buildSources(t testing.TB, checks emulator.Checks, sources ...emulator.Source) *emulator.Library {
+func buildSources(t testing.TB, races bool, sources ...emulator.Source) *emulator.Library {
 	t.Helper()
-	lib, err := emulator.Build(context.Background(), emulator.Options{Checks: checks}, sources...)
+	lib, err := emulator.Build(context.Background(), emulator.Options{Races: races}, sources...)
 	if errors.Is(err, emulator.ErrNoCompiler) {
 		t.Skip(err)
 	}
@@ -70,11 +70,10 @@ func toBF16(f float32) uint16 {
 
 func fromBF16(x uint16) float32 { return math.Float32frombits(uint32(x) << 16) }
 
-// everyCheck runs a test with every kind of check.
-func everyCheck(t *testing.T, f func(t *testing.T, checks emulator.Checks)) {
-	for name, checks := range map[string]emulator.Checks{"plain": emulator.Plain, "alignment": emulator.Alignment, "races": emulator.Races} {
-		t.Run(name, func(t *testing.T) { f(t, checks) })
-	}
+// everyCheck runs a test without and with the checks for races.
+func everyCheck(t *testing.T, f func(t *testing.T, races bool)) {
+	t.Run("plain", func(t *testing.T) { f(t, false) })
+	t.Run("races", func(t *testing.T) { f(t, true) })
 }
 
 var seeds = []uint64{0, 1, 2, 3}

@@ -17,7 +17,7 @@ type example struct {
 	launch       emulator.Launch
 	// prepare returns the arguments, and a function that judges the results and returns
 	// their bits.
-	prepare func(t *testing.T, lib *emulator.Library) ([]any, func() ([]uint32, error))
+	prepare func(t testing.TB, lib *emulator.Library) ([]any, func() ([]uint32, error))
 }
 
 var examples = []example{
@@ -26,7 +26,7 @@ var examples = []example{
 	{"gemm_wgmma.cu", "gemm_wgmma", emulator.Launch{Block: [3]int{384}, Shared: 4 * (128 + 256) * 64 * 2}, prepareWarpgroups},
 }
 
-func prepareSum(t *testing.T, lib *emulator.Library) ([]any, func() ([]uint32, error)) {
+func prepareSum(t testing.TB, lib *emulator.Library) ([]any, func() ([]uint32, error)) {
 	const n = 5003
 	x, xs := alloc[float32](t, n)
 	var want float64
@@ -46,7 +46,7 @@ func prepareSum(t *testing.T, lib *emulator.Library) ([]any, func() ([]uint32, e
 	}
 }
 
-func prepareWarps(t *testing.T, _ *emulator.Library) ([]any, func() ([]uint32, error)) {
+func prepareWarps(t testing.TB, _ *emulator.Library) ([]any, func() ([]uint32, error)) {
 	const m, n, depth = 70, 66, 128
 	a, as := matrix(t, m, depth, 1)
 	b, bs := matrix(t, n, depth, 2)
@@ -54,7 +54,7 @@ func prepareWarps(t *testing.T, _ *emulator.Library) ([]any, func() ([]uint32, e
 	return []any{a, b, c, int32(m), int32(n), int32(depth)}, func() ([]uint32, error) { return checkProduct(got, as, bs, m, n, depth) }
 }
 
-func prepareWarpgroups(t *testing.T, lib *emulator.Library) ([]any, func() ([]uint32, error)) {
+func prepareWarpgroups(t testing.TB, lib *emulator.Library) ([]any, func() ([]uint32, error)) {
 	const m, n, depth = 100, 254, 384
 	a, as := matrix(t, m, depth, 1)
 	b, bs := matrix(t, n, depth, 2)
@@ -110,8 +110,8 @@ func (e example) run(t *testing.T, lib *emulator.Library) error {
 func TestExamples(t *testing.T) {
 	for _, e := range examples {
 		t.Run(e.kernel, func(t *testing.T) {
-			everyCheck(t, func(t *testing.T, checks emulator.Checks) {
-				if err := e.run(t, build(t, checks, e.file)); err != nil {
+			everyCheck(t, func(t *testing.T, races bool) {
+				if err := e.run(t, build(t, races, e.file)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -150,11 +150,7 @@ func TestMistakesInExamples(t *testing.T) {
 				t.Fatalf("%s holds %q %d times", e.file, m.text, strings.Count(s.Text, m.text))
 			}
 			s.Text = strings.Replace(s.Text, m.text, m.new, 1)
-			checks := emulator.Plain
-			if m.races {
-				checks = emulator.Races
-			}
-			err := e.run(t, buildSources(t, checks, s))
+			err := e.run(t, buildSources(t, m.races, s))
 			if err == nil {
 				t.Fatal("not found")
 			}

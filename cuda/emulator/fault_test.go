@@ -13,9 +13,9 @@ import (
 
 // wanted is what a comment in faults.cu asks for.
 type wanted struct {
-	line int
-	from emulator.Checks // the weakest checks that find it
-	text *regexp.Regexp
+	line  int
+	races bool // only with the checks for races
+	text  *regexp.Regexp
 }
 
 func readWanted(t *testing.T) map[string][]wanted {
@@ -25,7 +25,6 @@ func readWanted(t *testing.T) map[string][]wanted {
 	}
 	kernel := regexp.MustCompile(`__launch_bounds__\(128\) (\w+)\(`)
 	comment := regexp.MustCompile(`// want (\w+): (.*)$`)
-	checks := map[string]emulator.Checks{"plain": emulator.Plain, "alignment": emulator.Alignment, "races": emulator.Races}
 	all := map[string][]wanted{}
 	name := ""
 	for i, line := range strings.Split(string(text), "\n") {
@@ -34,7 +33,7 @@ func readWanted(t *testing.T) map[string][]wanted {
 			all[name] = nil
 		}
 		if m := comment.FindStringSubmatch(line); m != nil {
-			all[name] = append(all[name], wanted{i + 1, checks[m[1]], regexp.MustCompile(m[2])})
+			all[name] = append(all[name], wanted{i + 1, m[1] == "races", regexp.MustCompile(m[2])})
 		}
 	}
 	return all
@@ -60,8 +59,8 @@ func launchFault(t *testing.T, lib *emulator.Library, name string, seed uint64) 
 // that are to find it; the right twins run without a report under all of them.
 func TestPlantedFaults(t *testing.T) {
 	all := readWanted(t)
-	everyCheck(t, func(t *testing.T, checks emulator.Checks) {
-		lib := build(t, checks, "faults.cu")
+	everyCheck(t, func(t *testing.T, races bool) {
+		lib := build(t, races, "faults.cu")
 		for name, want := range all {
 			for _, seed := range seeds {
 				err := launchFault(t, lib, name, seed)
@@ -74,7 +73,7 @@ func TestPlantedFaults(t *testing.T) {
 				if len(want) == 0 {
 					t.Fatalf("%s wants nothing", name)
 				}
-				if !slices.ContainsFunc(want, func(w wanted) bool { return w.from <= emulator.Plain || w.from == checks }) {
+				if !slices.ContainsFunc(want, func(w wanted) bool { return races || !w.races }) {
 					continue
 				}
 				checkFault(t, name, seed, err, want)

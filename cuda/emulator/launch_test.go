@@ -16,7 +16,7 @@ import (
 )
 
 func TestBuildRefuses(t *testing.T) {
-	build(t, emulator.Plain, "reduction.cu") // skips where there is no compiler
+	build(t, false, "reduction.cu") // skips where there is no compiler
 	kernel := `extern "C" __global__ void a(float* x) { x[0] = 1; }`
 	for _, c := range []struct {
 		sources []emulator.Source
@@ -36,7 +36,7 @@ func TestBuildRefuses(t *testing.T) {
 }
 
 func TestLaunchRefuses(t *testing.T) {
-	lib := build(t, emulator.Plain, "reduction.cu")
+	lib := build(t, false, "reduction.cu")
 	if _, err := lib.Kernel("sum"); err == nil || !strings.Contains(err.Error(), "among vector_sum") {
 		t.Errorf("unknown kernel: %v", err)
 	}
@@ -67,7 +67,7 @@ func TestLaunchRefuses(t *testing.T) {
 // once on one library and on several, and Go's own faults while a kernel runs and after one
 // has failed.
 func TestLaunchesBesideGo(t *testing.T) {
-	libs := []*emulator.Library{build(t, emulator.Plain, "faults.cu"), build(t, emulator.Alignment, "faults.cu"), build(t, emulator.Races, "faults.cu")}
+	libs := []*emulator.Library{build(t, false, "faults.cu"), build(t, true, "faults.cu")}
 	notes := make(chan os.Signal, 1)
 	signal.Notify(notes, syscall.SIGUSR1)
 	defer signal.Stop(notes)
@@ -86,7 +86,7 @@ func TestLaunchesBesideGo(t *testing.T) {
 	var wait sync.WaitGroup
 	for worker := range 6 {
 		wait.Go(func() {
-			lib := libs[worker%3]
+			lib := libs[worker%2]
 			for i := range 20 {
 				var fault *emulator.Fault
 				if err := launchFault(t, lib, "read_past_end", uint64(i)); !errors.As(err, &fault) {
@@ -114,15 +114,15 @@ func dereferenceNil() (message string) {
 // Built libraries are found again, and a change of a text makes another.
 func TestCache(t *testing.T) {
 	s := source(t, "reduction.cu")
-	a := buildSources(t, emulator.Plain, s)
-	if b := buildSources(t, emulator.Plain, s); b.Path != a.Path {
+	a := buildSources(t, false, s)
+	if b := buildSources(t, false, s); b.Path != a.Path {
 		t.Errorf("the same text is in %s and %s", a.Path, b.Path)
 	}
-	if b := buildSources(t, emulator.Races, s); b.Path == a.Path {
+	if b := buildSources(t, true, s); b.Path == a.Path {
 		t.Error("other checks, same library")
 	}
 	s.Text += "\n// changed\n"
-	if b := buildSources(t, emulator.Plain, s); b.Path == a.Path {
+	if b := buildSources(t, false, s); b.Path == a.Path {
 		t.Error("another text, same library")
 	}
 }

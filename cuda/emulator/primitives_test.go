@@ -42,7 +42,7 @@ func nearestBF16(x float32) uint16 {
 }
 
 func TestConversions(t *testing.T) {
-	lib := build(t, emulator.Plain, "primitives.cu")
+	lib := build(t, false, "primitives.cu")
 	var values []float32
 	for _, bits := range []uint32{0, 1, 0x7fff, 0x8000, 0x8001, 0x18000, 0x3f80ffff, 0x3f808000, 0x3f818000, 0x7f7f8000, 0x7f7f7fff, 0x7f800000, 0x7f800001, 0x7fc00000, 0x807f8000, 0x12345678, 0x42f7c000} {
 		values = append(values, math.Float32frombits(bits), math.Float32frombits(bits|1<<31))
@@ -71,7 +71,7 @@ func TestConversions(t *testing.T) {
 }
 
 func TestApproximations(t *testing.T) {
-	lib := build(t, emulator.Plain, "primitives.cu")
+	lib := build(t, false, "primitives.cu")
 	const n = 100
 	x, xs := alloc[float32](t, n)
 	y, ys := alloc[float32](t, 4*n)
@@ -92,7 +92,7 @@ func TestApproximations(t *testing.T) {
 // Table "Shuffle" of the CUDA C++ programming guide: a source outside the segment leaves a
 // lane its own value.
 func TestShufflesAndVotes(t *testing.T) {
-	lib := build(t, emulator.Plain, "primitives.cu")
+	lib := build(t, false, "primitives.cu")
 	for _, operand := range []int{0, 1, 3, 8, 17, 31} {
 		out, got := alloc[uint32](t, 32*8)
 		run(t, lib, "shuffles", oneWarp, out, int32(operand))
@@ -126,7 +126,7 @@ func TestShufflesAndVotes(t *testing.T) {
 }
 
 func TestPackedAccess(t *testing.T) {
-	lib := build(t, emulator.Plain, "primitives.cu")
+	lib := build(t, false, "primitives.cu")
 	const n = 8 * 200
 	x, xs := alloc[uint32](t, n)
 	y, ys := alloc[uint32](t, n)
@@ -157,7 +157,7 @@ func TestPackedAccess(t *testing.T) {
 }
 
 func TestLdmatrix(t *testing.T) {
-	lib := build(t, emulator.Plain, "primitives.cu")
+	lib := build(t, false, "primitives.cu")
 	x, xs := alloc[uint16](t, 256)
 	for i := range xs {
 		xs[i] = uint16(i)
@@ -200,7 +200,7 @@ func fragmentA(lane, row0, k0 int) [4]uint32 {
 }
 
 func TestMMAFragments(t *testing.T) {
-	lib := build(t, emulator.Plain, "primitives.cu")
+	lib := build(t, false, "primitives.cu")
 	a, as := alloc[uint32](t, 32*4)
 	b, bs := alloc[uint32](t, 32*2)
 	d, ds := alloc[float32](t, 32*4)
@@ -244,7 +244,7 @@ func swizzledOffset(row, column, rowBytes, swizzle int) int {
 }
 
 func TestTensorMaps(t *testing.T) {
-	lib := build(t, emulator.Plain, "primitives.cu")
+	lib := build(t, false, "primitives.cu")
 	const width, height, depth, pitch = 150, 21, 3, 320 // bf16; the pitch in bytes
 	x, xs := alloc[uint16](t, depth*height*pitch/2)
 	for i := range xs {
@@ -325,7 +325,7 @@ func operand(t *testing.T, rows, depth int, along bool, at func(row, k int) floa
 }
 
 func TestWarpgroupProducts(t *testing.T) {
-	lib := build(t, emulator.Plain, "primitives.cu")
+	lib := build(t, false, "primitives.cu")
 	const depth = 64
 	bAt := func(n, k int) float32 { return small(200+n, k) }
 	for _, c := range []struct {

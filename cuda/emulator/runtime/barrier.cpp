@@ -10,7 +10,8 @@ constexpr int BARRIERS = 16, WARPS = 32;
 
 struct Barrier {
     unsigned expected, arrived;
-    const void *at[WARPS]; // where each warp came to it, in this round
+    const void *first;     // where the first thread of this round came to it
+    const void *at[WARPS]; // and each warp's last
     std::vector<Thread *> waiting;
     race::Clock clock;
     unsigned votes;
@@ -26,6 +27,7 @@ void reset_barriers() {
 // One arrival at b, which `expected` threads make; the last releases those who wait.
 static void arrive(Barrier &b, unsigned expected, bool waits, const char *primitive, const void *at) {
     b.expected = expected;
+    if (!b.arrived) b.first = at;
     b.at[self->warp()] = at;
     race::release(b.clock);
     if (waits) b.waiting.push_back(self);
@@ -49,8 +51,7 @@ int sync_threads(Vote vote, int predicate) {
     const void *at = CALLED_FROM;
     Barrier &b = barriers[0];
     if (block.exited) fail(at, "divergent barrier: %u of the block's %u threads have exited before __syncthreads", block.exited, block.size);
-    for (const void *other : b.at)
-        if (other && !same_place(other, at)) fail(at, "divergent barrier: others of the block wait in __syncthreads at @%p", other);
+    if (b.arrived && !same_place(b.first, at)) fail(at, "divergent barrier: others of the block wait in __syncthreads at @%p", b.first);
     b.votes += predicate != 0;
     arrive(b, block.size, true, "__syncthreads", at);
     switch (vote) {

@@ -92,6 +92,7 @@ static void thread_main() {
     body(body_argument);
     check_exit();
     self->exited = true;
+    block.lanes[self->warp()] &= ~(1u << self->lane());
     if (++block.exited == block.size) leave_block();
     give_way();
     abort(); // an exited thread is never ready
@@ -117,6 +118,7 @@ static void prepare(Thread &t, unsigned id) {
     t.index = {id % n.x, id / n.x % n.y, id / n.x / n.y};
     t.stack = stack_of(id);
     void **top = (void **)(t.stack + STACK_BYTES - 64 - id * 192 % 4096);
+    block.lanes[t.warp()] |= 1u << t.lane();
     *--top = nullptr; // where a return address would be: calls find the stack aligned
     *--top = (void *)thread_main;
     for (int registers = 0; registers < 6; registers++) *--top = nullptr;
@@ -127,6 +129,7 @@ void run_block(void (*call)(void *), void *argument, uint64_t *random) {
     body = call, body_argument = argument, order = random;
     block.exited = 0;
     block.threads.resize(block.size);
+    for (uint32_t &lanes : block.lanes) lanes = 0;
     ready.clear();
     oldest = 0;
     for (unsigned id = 0; id < block.size; id++) {

@@ -26,6 +26,7 @@ struct Block {
     unsigned size; // threads
     unsigned exited;
     std::vector<Thread> threads;
+    uint32_t lanes[32]; // by warp: those that have not exited
 };
 
 extern Block block;

@@ -30,11 +30,11 @@ static Thread &lane_of(unsigned warp, unsigned lane) { return block.threads[warp
 
 static void check_mask(const char *primitive, uint32_t mask, const void *at) {
     if (!(mask >> self->lane() & 1)) fail(at, "wrong mask: lane %u is not in its own mask %#x of %s", self->lane(), mask, primitive);
-    for (unsigned lane = 0; lane < 32; lane++) {
-        if (!(mask >> lane & 1)) continue;
-        if (self->warp() * 32 + lane >= block.size) fail(at, "wrong mask: %s names lane %u, and the warp has none", primitive, lane);
-        if (lane_of(self->warp(), lane).exited) fail(at, "wrong mask: %s names lane %u, which has exited", primitive, lane);
-    }
+    const uint32_t missing = mask & ~block.lanes[self->warp()];
+    if (!missing) return;
+    const unsigned lane = __builtin_ctz(missing);
+    if (self->warp() * 32 + lane >= block.size) fail(at, "wrong mask: %s names lane %u, and the warp has none", primitive, lane);
+    fail(at, "wrong mask: %s names lane %u, which has exited", primitive, lane);
 }
 
 static Meeting &meeting_of(const char *primitive, uint32_t mask, const void *at) {

@@ -1,5 +1,5 @@
 // Kernels with a planted mistake, and right twins named right_*. A comment "want" stands
-// on the line that the emulator must name: from which kind of check on, and what it says.
+// on the line that the emulator must name: plain, or races if only those checks find it, and what it says.
 // Launched with 128 threads in a block, 16 KiB of dynamic shared memory; in and out have
 // 1,024 elements, map cuts in as [16, 64] into boxes of [8, 64] with a swizzle of 128 bytes.
 #include "dialect.cuh"
@@ -137,7 +137,7 @@ extern "C" __global__ void __launch_bounds__(128) past_declared(const bf16* in, 
 
 extern "C" __global__ void __launch_bounds__(128) past_array(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
     float a[4] = {1, 2, 3, 4};
-    out[threadIdx.x] = a[threadIdx.x & 7]; // want alignment: out of bounds: index [4-7] of an array
+    out[threadIdx.x] = a[threadIdx.x & 7]; // want plain: out of bounds: index [4-7] of an array
 }
 
 extern "C" __global__ void __launch_bounds__(128) copy_past_end(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
@@ -152,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(128) packed_misaligned(const bf16* 
 }
 
 extern "C" __global__ void __launch_bounds__(128) cast_misaligned(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
-    out[threadIdx.x] = *(const float*)(in + threadIdx.x); // want alignment: misaligned access
+    out[threadIdx.x] = *(const float*)(in + threadIdx.x); // want plain: misaligned access
 }
 
 extern "C" __global__ void __launch_bounds__(128) copy_misaligned(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
