@@ -8,14 +8,19 @@ import (
 )
 
 // LogProber computes the log-probs of token sequences under a language model. What
-// neighbouring sequences begin with is computed once, in a packed tree. A LogProber
-// keeps its memory from call to call and serves one goroutine at a time.
+// sequences begin with alike is computed once, in packed trees. A LogProber keeps its
+// memory from call to call and serves one goroutine at a time.
 type LogProber struct {
+	// Sharing counts what packing has saved so far.
+	Sharing engine.Sharing
+
 	model         *Model
 	budget        int
 	tape          *engine.Tape
-	tree          engine.Tree
+	packer        engine.Packer
+	groups        [][][]int32
 	rows, targets []int32
+	pair          []int // of a row: the pair of rows and targets that predicts it
 }
 
 // NewLogProber returns one that computes at most budget tokens at once, but always at
@@ -35,55 +40,38 @@ func NewLogProber(m *Model, budget int) (*LogProber, error) {
 // LogProbs returns, for each sequence of T tokens, the logarithms of the probabilities
 // of its tokens 1 to T-1, each given all before it.
 func (l *LogProber) LogProbs(sequences [][]int32) [][]float64 {
-	results := make([][]float64, 0, len(sequences))
-	first, tokens := 0, 0
-	for i, s := range sequences {
-		fresh := len(s)
-		if i > first {
-			fresh -= common(sequences[i-1], s)
-		}
-		if i > first && tokens+fresh > l.budget {
-			results = l.run(results, sequences[first:i])
-			first, tokens, fresh = i, 0, len(s)
-		}
-		tokens += fresh
+	l.groups = l.groups[:0]
+	for i := range sequences {
+		l.groups = append(l.groups, sequences[i:i+1])
 	}
-	return l.run(results, sequences[first:])
+	results := make([][]float64, len(sequences))
+	for l.packer.Cut(l.groups, l.budget); l.packer.Next(); l.Sharing.Add(&l.packer) {
+		l.run(results)
+	}
+	return results
 }
 
-// common is how many tokens a and b both begin with.
-func common(a, b []int32) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	return n
-}
-
-// run appends the results of one micro-batch. Every row of the tree but the roots'
-// first is predicted once, by the row before it.
-func (l *LogProber) run(results [][]float64, sequences [][]int32) [][]float64 {
-	l.tape.Reset()
-	l.tree.Reset()
-	paths := l.tree.Pack(sequences)
-	l.rows, l.targets = l.rows[:0], l.targets[:0]
-	pair := make([]int, l.tree.Rows()) // of a row: the pair that predicts it
-	for r, id := range l.tree.Tokens {
-		if before := l.tree.Previous(int32(r)); before >= 0 {
-			pair[r] = len(l.rows)
+// run computes a micro-batch. Every row of the tree but the roots' first is predicted
+// once, by the row before it.
+func (l *LogProber) run(results [][]float64) {
+	tree := &l.packer.Tree
+	l.rows, l.targets, l.pair = l.rows[:0], l.targets[:0], l.pair[:0]
+	for r, id := range tree.Tokens {
+		l.pair = append(l.pair, len(l.rows))
+		if before := tree.Previous(int32(r)); before >= 0 {
 			l.rows, l.targets = append(l.rows, before), append(l.targets, id)
 		}
 	}
 	if len(l.rows) == 0 {
-		return append(results, make([][]float64, len(sequences))...)
+		return
 	}
-	y := logprob.Forward(l.tape, l.model.Backbone.Hidden(l.tape, &l.tree), l.model.Head.Tensor, l.rows, l.targets)
-	for _, path := range paths {
+	l.tape.Reset()
+	y := logprob.Forward(l.tape, l.model.Backbone.Hidden(l.tape, tree), l.model.Head.Tensor, l.rows, l.targets)
+	for i, path := range l.packer.Rows {
 		var values []float64
 		for _, r := range path[min(1, len(path)):] {
-			values = append(values, y.At(pair[r], 0))
+			values = append(values, y.At(l.pair[r], 0))
 		}
-		results = append(results, values)
+		results[l.packer.Groups[i]] = values
 	}
-	return results
 }

@@ -7,14 +7,17 @@ import (
 )
 
 // Scorer scores the clauses of queries with a clause reward model. Queries on one
-// prompt share it, and whatever else they begin with, in a packed tree. A Scorer
+// prompt share it, and whatever else they begin with, in packed trees. A Scorer
 // keeps its memory from call to call and serves one goroutine at a time.
 type Scorer struct {
+	// Sharing counts what packing has saved so far.
+	Sharing engine.Sharing
+
 	model  *Model
 	layout *Layout
 	budget int
 	tape   *engine.Tape
-	tree   engine.Tree
+	packer engine.Packer
 }
 
 // Request asks for the scores of queries on one prompt.
@@ -54,52 +57,43 @@ func NewScorer(m *Model, budget int) (*Scorer, error) {
 // Score returns the scores of every query of every request, in their order.
 func (s *Scorer) Score(requests []Request) [][]Scores {
 	results := make([][]Scores, len(requests))
-	var batch []query
-	tokens := 0
+	var queries []query
 	for i, request := range requests {
 		results[i] = make([]Scores, len(request.Queries))
 		prompt := s.layout.Prompt(nil, request.Prompt)
-		shared := 0 // tokens of the prompt that the batch holds already
 		for j, units := range request.Queries {
-			q := query{Sequence: s.layout.Query(prompt, units), scores: &results[i][j]}
-			if len(batch) > 0 && tokens+len(q.Tokens)-shared > s.budget {
-				s.run(batch)
-				batch, tokens, shared = batch[:0], 0, 0
-			}
-			batch = append(batch, q)
-			tokens += len(q.Tokens) - shared
-			shared = len(prompt)
+			queries = append(queries, query{s.layout.Query(prompt, units), &results[i][j]})
 		}
 	}
-	s.run(batch)
+	groups := make([][][]int32, len(queries))
+	for i, q := range queries {
+		groups[i] = [][]int32{q.Tokens}
+	}
+	for s.packer.Cut(groups, s.budget); s.packer.Next(); s.Sharing.Add(&s.packer) {
+		s.run(queries)
+	}
 	return results
 }
 
-// query is a query in a micro-batch and where its scores go.
+// query is a query and where its scores go.
 type query struct {
 	Sequence
 	scores *Scores
 }
 
-func (s *Scorer) run(batch []query) {
-	if len(batch) == 0 {
-		return
-	}
-	sequences := make([][]int32, len(batch))
-	for i, q := range batch {
-		sequences[i] = q.Tokens
-	}
-	s.tape.Reset()
-	s.tree.Reset()
+// run scores the queries of a micro-batch.
+func (s *Scorer) run(queries []query) {
 	var marked []int32
-	for i, rows := range s.tree.Pack(sequences) {
-		for _, mark := range batch[i].Marks {
-			marked = append(marked, rows[mark])
+	for i, g := range s.packer.Groups {
+		for _, mark := range queries[g].Marks {
+			marked = append(marked, s.packer.Rows[i][mark])
 		}
 	}
-	scores := s.model.Scores(s.tape, &s.tree, marked)
+	s.tape.Reset()
+	scores := s.model.Scores(s.tape, &s.packer.Tree, marked)
 	row := 0
-	for _, q := range batch {
+	for _, g := range s.packer.Groups {
+		q := queries[g]
 		clauses := len(q.Marks) - 1
 		q.scores.Clauses = make([]float64, clauses)
 		for k := range clauses {

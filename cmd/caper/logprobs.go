@@ -25,7 +25,7 @@ func (c *logprobsCommand) Help() string {
 	return `Example:
   caper logprobs --model qwen --ids ids.jsonl --out logprobs.jsonl
 
-A line of T ids gets T-1 numbers: the natural logarithm of the probability of each id but the first, given those before it. Neighbouring lines that begin alike share the computation of what they begin with.`
+A line of T ids gets T-1 numbers: the natural logarithm of the probability of each id but the first, given those before it. What lines begin with alike is computed once.`
 }
 
 // Validate checks the flags.
@@ -93,7 +93,7 @@ func (c *logprobsCommand) Run(ctx context.Context) error {
 	if err := w.Commit(); err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "log-probs of %s in %s\n", counted(lines, "sequence"), c.Out)
+	fmt.Fprintf(os.Stderr, "log-probs of %s in %s%s\n", counted(lines, "sequence"), c.Out, saved(prober.Sharing))
 	return nil
 }
 

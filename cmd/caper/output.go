@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"caper/data"
+	"caper/engine"
 	"caper/model"
 	"caper/train"
 )
@@ -29,6 +30,14 @@ func counted(n int, thing string) string {
 		return "1 " + thing
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// saved says what packed trees saved, where they did.
+func saved(s engine.Sharing) string {
+	if s.Tokens <= s.Rows {
+		return ""
+	}
+	return fmt.Sprintf(": %d tokens in place of %d, %.1f times fewer", s.Rows, s.Tokens, s.Ratio())
 }
 
 // printJSON writes the one JSON document of a command's --json to stdout.

@@ -99,7 +99,7 @@ func (c *scoreCommand) Run(ctx context.Context) error {
 	if err := w.Commit(); err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "%s scored in %s\n", counted(count, "candidate"), c.Out)
+	fmt.Fprintf(os.Stderr, "%s scored in %s%s\n", counted(count, "candidate"), c.Out, saved(scorer.Sharing))
 	return nil
 }
 
