@@ -217,6 +217,27 @@ DEVICE uint4 pack8(const float (&x)[8]) {
     return v;
 }
 
+// Eight bf16 at p, a multiple of 16 bytes, of which the first `count` are there: the others
+// are read as 0 and not written.
+DEVICE void load8_bf16(float (&x)[8], const bf16* p, int count) {
+    if (count >= 8) {
+        unpack8(x, load16(p));
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 8; i++) x[i] = i < count ? to_f32(p[i]) : 0.f;
+}
+
+DEVICE void store8_bf16(bf16* p, const float (&x)[8], int count) {
+    if (count >= 8) {
+        store16(p, pack8(x));
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        if (i < count) p[i] = to_bf16(x[i]);
+}
+
 // Sum and maximum over the warp, the same bits in all lanes.
 DEVICE float warp_sum(float v) {
 #pragma unroll
@@ -228,6 +249,21 @@ DEVICE float warp_max(float v) {
 #pragma unroll
     for (int o = 16; o > 0; o >>= 1) v = fmaxf(v, __shfl_xor_sync(ALL_LANES, v, o));
     return v;
+}
+
+// Sums of N values over the block, the same bits in all threads and in every run. scratch is
+// shared memory for 32 N floats, free again on return. The block is a row of whole warps.
+template <int N> DEVICE void block_sum(float (&v)[N], float* scratch) {
+    const int warps = blockDim.x / 32;
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        v[i] = warp_sum(v[i]);
+        if (lane_id() == 0) scratch[32 * i + warp_id()] = v[i];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < N; i++) v[i] = warp_sum((int)lane_id() < warps ? scratch[32 * i + lane_id()] : 0.f);
+    __syncthreads();
 }
 
 #if HAS_WGMMA
