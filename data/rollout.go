@@ -74,6 +74,19 @@ func ReadRollouts(path string, b *Benchmark, split string) iter.Seq2[Rollout, er
 	}
 }
 
+// ReadRolloutLines streams a JSON Lines file of rollouts as what read makes of each. It
+// stops after the first error, which names the line.
+func ReadRolloutLines[T any](path string, read func(Rollout) (T, error)) iter.Seq2[T, error] {
+	return readJSONLines(path, func(object []byte, v *T) error {
+		var r Rollout
+		err := r.UnmarshalJSON(object)
+		if err == nil {
+			*v, err = read(r)
+		}
+		return err
+	})
+}
+
 // rolloutLines reads our own format.
 func rolloutLines(path string, questions *splitQuestions) iter.Seq2[Rollout, error] {
 	return readJSONLines(path, func(object []byte, r *Rollout) error {

@@ -1,9 +1,8 @@
 package eval
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -13,36 +12,54 @@ import (
 
 // Verdicts are the verdicts of one system, by question.
 type Verdicts struct {
-	Name string
-	by   map[questionKey]Verdict
+	Name    string
+	By      Evaluator
+	Dataset string
+	by      map[questionKey]judgedBy
+}
+
+// judgedBy is a verdict with the gold query that it rests on.
+type judgedBy struct {
+	verdict Verdict
+	gold    string
 }
 
 // Add takes a question's verdict. A second one for the same question is an error.
 func (v *Verdicts) Add(r data.Rollout, verdict Verdict) error {
 	if v.by == nil {
-		v.by = map[questionKey]Verdict{}
+		v.by = map[questionKey]judgedBy{}
 	}
 	key := keyOf(r)
 	if _, ok := v.by[key]; ok {
 		return fmt.Errorf("%s has several verdicts for question %s: choose one sample a question", v.Name, r.QuestionID)
 	}
-	v.by[key] = verdict
+	v.by[key] = judgedBy{verdict, r.Gold}
 	return nil
 }
 
-// ReadVerdicts splits the lines of a verdict file by source. The error names the
-// question of a line without a verdict.
-func ReadVerdicts(lines iter.Seq2[data.Rollout, error]) (map[string]*Verdicts, error) {
+// ReadVerdicts splits the lines of a verdict file by source. All have to come from one
+// evaluator and one benchmark. An error names the line.
+func ReadVerdicts(path string) (map[string]*Verdicts, error) {
 	sources := map[string]*Verdicts{}
-	for r, err := range lines {
+	var first *Judged
+	read := func(r data.Rollout) (none struct{}, err error) {
+		j, err := verdictOf(r)
 		if err != nil {
-			return nil, err
+			return none, err
 		}
-		var verdict Verdict
-		if json.Unmarshal(r.Extra["verdict"], &verdict) != nil || verdict == "" {
-			return nil, fmt.Errorf("question %s of %s: no verdict: name the benchmark with --bench, so that it can be judged", r.QuestionID, r.Source)
+		if first == nil {
+			first = &j
 		}
-		if err := AddVerdict(sources, r, verdict); err != nil {
+		switch {
+		case !j.By.equal(first.By):
+			return none, fmt.Errorf("judged %v, but lines before it %v: compare files of one kind", j.By, first.By)
+		case j.Dataset != first.Dataset:
+			return none, fmt.Errorf("dataset: %q, but lines before it are about %q: compare files of one benchmark", j.Dataset, first.Dataset)
+		}
+		return none, AddVerdict(sources, j)
+	}
+	for _, err := range data.ReadRolloutLines(path, read) {
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -50,16 +67,17 @@ func ReadVerdicts(lines iter.Seq2[data.Rollout, error]) (map[string]*Verdicts, e
 }
 
 // AddVerdict adds a verdict to those of its source.
-func AddVerdict(sources map[string]*Verdicts, r data.Rollout, verdict Verdict) error {
-	if sources[r.Source] == nil {
-		sources[r.Source] = &Verdicts{Name: r.Source}
+func AddVerdict(sources map[string]*Verdicts, j Judged) error {
+	if sources[j.Source] == nil {
+		sources[j.Source] = &Verdicts{Name: j.Source, By: j.By, Dataset: j.Dataset}
 	}
-	return sources[r.Source].Add(r, verdict)
+	return sources[j.Source].Add(j.Rollout, j.Verdict)
 }
 
 // PairedComparison is how two systems differ on the questions that both answered and whose
 // gold ran.
 type PairedComparison struct {
+	Evaluator
 	A string `json:"a"`
 	B string `json:"b"`
 	// Questions counts those compared; the four below add up to it.
@@ -76,26 +94,50 @@ type PairedComparison struct {
 	// P is McNemar's exact two-sided p: were A and B equally good, how often would
 	// the questions that only one got right split at least as unevenly?
 	P float64 `json:"p"`
-	// Left out: questions of one side only, and those whose gold did not run.
+	// Left out: questions of one side only, and those whose gold did not run or whose
+	// database could not be used.
 	Unpaired     int `json:"unpaired"`
 	GoldProblems int `json:"gold_problems"`
 }
 
-// CompareVerdicts compares two systems; resamples and seed are the bootstrap's.
-func CompareVerdicts(a, b *Verdicts, resamples int, seed uint64) PairedComparison {
-	c := PairedComparison{A: a.Name, B: b.Name, Unpaired: len(a.by) + len(b.by)}
+// errMixed begins the errors of verdicts that do not compare.
+var errMixed = errors.New("the two were not judged alike")
+
+// judgedAlike checks that two systems were judged in the same way.
+func judgedAlike(a, b *Verdicts) error {
+	switch {
+	case !a.By.equal(b.By):
+		return fmt.Errorf("%w: A %v, B %v", errMixed, a.By, b.By)
+	case a.Dataset != b.Dataset:
+		return fmt.Errorf("%w: A on %q, B on %q", errMixed, a.Dataset, b.Dataset)
+	}
+	return nil
+}
+
+// CompareVerdicts compares two systems; resamples and seed are the bootstrap's. It
+// refuses two that were judged by other rules, on other benchmarks, or by other gold
+// queries.
+func CompareVerdicts(a, b *Verdicts, resamples int, seed uint64) (PairedComparison, error) {
+	if err := judgedAlike(a, b); err != nil {
+		return PairedComparison{}, err
+	}
+	c := PairedComparison{Evaluator: a.By, A: a.Name, B: b.Name, Unpaired: len(a.by) + len(b.by)}
 	s := newSampler(2, 1)
 	compareKeys := func(x, y questionKey) int {
 		return slices.Compare([]string{x.db, x.id, x.text}, []string{y.db, y.id, y.text})
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(a.by), compareKeys) {
-		va := a.by[key]
-		vb, ok := b.by[key]
+		onA := a.by[key]
+		onB, ok := b.by[key]
 		if !ok {
 			continue
 		}
+		if onA.gold != onB.gold {
+			return c, fmt.Errorf("%w: question %s by two gold queries, %s and %s", errMixed, key.id, onA.gold, onB.gold)
+		}
+		va, vb := onA.verdict, onB.verdict
 		c.Unpaired -= 2
-		if va.ofGold() || vb.ofGold() {
+		if !va.isJudgement() || !vb.isJudgement() {
 			c.GoldProblems++
 			continue
 		}
@@ -121,7 +163,7 @@ func CompareVerdicts(a, b *Verdicts, resamples int, seed uint64) PairedCompariso
 		}
 		c.Interval = interval(replicates[1])
 	}
-	return c
+	return c, nil
 }
 
 // mcNemar is the two-sided probability of a split of a+b fair coins at least as uneven
@@ -144,12 +186,12 @@ func logFactorial(n int) float64 {
 
 // String is the comparison for people.
 func (c PairedComparison) String() string {
-	text := fmt.Sprintf("A %s: %.2f %%, B %s: %.2f %% of %d questions\n", c.A, 100*c.AccuracyA, c.B, 100*c.AccuracyB, c.Questions) +
+	text := fmt.Sprintf("A %s: %.2f %%, B %s: %.2f %% of %d questions, %v\n", c.A, 100*c.AccuracyA, c.B, 100*c.AccuracyB, c.Questions, c.Evaluator) +
 		fmt.Sprintf("  only A right %d, only B %d, both %d, neither %d\n", c.OnlyA, c.OnlyB, c.Both, c.Neither) +
 		fmt.Sprintf("  B - A %+.2f points, 95 %% interval %+.2f to %+.2f; McNemar exact p = %.4g\n",
 			100*c.Difference, 100*c.Interval[0], 100*c.Interval[1], c.P)
 	if c.Unpaired+c.GoldProblems > 0 {
-		text += fmt.Sprintf("  left out: %d verdicts for questions that the other side lacks, %d questions whose gold did not run\n",
+		text += fmt.Sprintf("  left out: %d verdicts for questions that the other side lacks, %d questions whose gold did not run or whose database cannot be used\n",
 			c.Unpaired, c.GoldProblems)
 	}
 	return text

@@ -58,7 +58,7 @@ func (t Timed) Line() data.Rollout {
 // hands all to emit in their order.
 func MeasureEfficiency(ctx context.Context, databases Databases, rollouts iter.Seq2[data.Rollout, error], o EfficiencyOptions,
 	emit func(Timed) error) error {
-	j := newJudge(databases, ExecutionOptions{Rule: Bird, Cache: o.Cache})
+	j := newJudge(databases, ExecutionOptions{Rule: Bird, Cache: o.Cache}, o.Evaluator())
 	return inOrder(ctx, rollouts, o.Workers, func(ctx context.Context, r data.Rollout) (Timed, error) {
 		judged, err := j.judge(ctx, r)
 		t := Timed{Judged: judged, Score: o.Score}
@@ -71,6 +71,7 @@ func MeasureEfficiency(ctx context.Context, databases Databases, rollouts iter.S
 			t.Verdict, t.Message = TimedOut, fmt.Sprintf("one of %d runs: %v", o.Repeats, failed)
 			return t, nil
 		} else if err != nil {
+			t.Verdict, t.Message, err = failure(err)
 			return t, err
 		}
 		t.Ratio, t.Median = meanWithin3Sigma(ratios), median(ratios)
@@ -100,13 +101,13 @@ func (j *judge) ratios(ctx context.Context, r data.Rollout, o EfficiencyOptions)
 		}
 		return max(result.Elapsed, time.Nanosecond), nil
 	}
-	ratios := make([]float64, o.Repeats)
+	ratios, texts := make([]float64, o.Repeats), newTexts(r, j.quirks)
 	for i := range ratios {
-		pred, err := run(r.SQL)
+		pred, err := run(texts.pred)
 		if err != nil {
 			return nil, err
 		}
-		gold, err := run(r.Gold)
+		gold, err := run(texts.gold)
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 // the official parser cannot read it, or GoldFailed where it cannot read gold.
 type Matched struct {
 	data.Rollout
+	By       Evaluator
 	Verdict  Verdict
 	Message  string
 	Hardness exactmatch.Hardness // of gold; empty where it cannot be read
@@ -34,9 +35,9 @@ func (m Matched) Line() data.Rollout {
 	for i, p := range m.Score.Parts {
 		parts[exactmatch.PartNames[i]] = matchedPart(p)
 	}
-	fields := map[string]any{
-		"verdict": m.Verdict, "message": m.Message, "strict_verdict": m.Strict, "hardness": m.Hardness, "parts": parts,
-	}
+	fields := m.By.fields()
+	fields["verdict"], fields["message"], fields["strict_verdict"] = m.Verdict, m.Message, m.Strict
+	fields["hardness"], fields["parts"] = m.Hardness, parts
 	if len(m.Quirks) > 0 {
 		fields["quirks"] = explained(m.Quirks)
 	}
@@ -66,9 +67,11 @@ func MatchExactly(ctx context.Context, rollouts iter.Seq2[data.Rollout, error], 
 }
 
 func (o MatchOptions) match(_ context.Context, r data.Rollout) (Matched, error) {
-	m := Matched{Rollout: r}
+	m := Matched{Rollout: r, By: o.Evaluator()}
 	schema, err := o.Schemas.Get(r.DBID)
 	if err != nil {
+		m.Verdict, m.Message, err = failure(err)
+		m.Strict = m.Verdict
 		return m, err
 	}
 	gold, err := o.Script.Parse(schema, r.Gold)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"iter"
 	"maps"
+	"strings"
+	"syscall"
 
 	"caper/data"
 	"caper/sqlexec"
@@ -20,14 +22,23 @@ const (
 	TimedOut    Verdict = "timeout"      // it ran out of time
 	GoldFailed  Verdict = "gold_error"   // the gold query did not run
 	GoldTimeout Verdict = "gold_timeout" // the gold query ran out of time
+	// DatabaseFailed: the database is damaged or cannot be read.
+	DatabaseFailed Verdict = "database_error"
 )
+
+var verdicts = []Verdict{Correct, Wrong, Failed, TimedOut, GoldFailed, GoldTimeout, DatabaseFailed}
 
 // ofGold reports that gold is at fault, and the candidate was not judged.
 func (v Verdict) ofGold() bool { return v == GoldFailed || v == GoldTimeout }
 
+// isJudgement reports that the verdict is about the candidate, not about what it was to
+// be judged by.
+func (v Verdict) isJudgement() bool { return !v.ofGold() && v != DatabaseFailed }
+
 // Judged is a candidate with its verdict.
 type Judged struct {
 	data.Rollout
+	By      Evaluator
 	Verdict Verdict
 	// Message says what went wrong, for every verdict but Correct and Wrong.
 	Message string
@@ -41,11 +52,12 @@ type Judged struct {
 // Line returns the candidate with the verdict among its extra fields, as the
 // verdicts file holds it.
 func (j Judged) Line() data.Rollout {
-	r := withFields(j.Rollout, map[string]any{"verdict": j.Verdict, "message": j.Message, "strict_verdict": j.Strict})
+	fields := j.By.fields()
+	fields["verdict"], fields["message"], fields["strict_verdict"] = j.Verdict, j.Message, j.Strict
 	if len(j.Quirks) > 0 {
-		r = withFields(r, map[string]any{"quirks": explained(j.Quirks)})
+		fields["quirks"] = explained(j.Quirks)
 	}
-	return r
+	return withFields(j.Rollout, fields)
 }
 
 // withFields returns a candidate with more extra fields.
@@ -108,7 +120,7 @@ const cacheBytes = 256 << 20
 // a verdict and no error.
 func Execute(ctx context.Context, databases Databases, rollouts iter.Seq2[data.Rollout, error], o ExecutionOptions,
 	emit func(Judged) error) error {
-	return inOrder(ctx, rollouts, o.Workers, newJudge(databases, o).judge, emit)
+	return inOrder(ctx, rollouts, o.Workers, newJudge(databases, o, o.Evaluator()).judge, emit)
 }
 
 // judge gives verdicts.
@@ -116,12 +128,13 @@ type judge struct {
 	databases Databases
 	schemas   *Schemas
 	cache     *sqlexec.Cache
+	by        Evaluator
 	quirks    sqlexec.Quirks // of the rule
 	explain   bool
 }
 
-func newJudge(databases Databases, o ExecutionOptions) *judge {
-	j := &judge{databases: databases, schemas: o.Schemas, cache: o.Cache, quirks: o.Rule.Quirks(), explain: o.Explain}
+func newJudge(databases Databases, o ExecutionOptions, by Evaluator) *judge {
+	j := &judge{databases: databases, schemas: o.Schemas, cache: o.Cache, by: by, quirks: o.Rule.Quirks(), explain: o.Explain}
 	for _, q := range o.Without {
 		j.quirks = j.quirks.Without(q)
 	}
@@ -131,12 +144,14 @@ func newJudge(databases Databases, o ExecutionOptions) *judge {
 	return j
 }
 
-// judge judges one candidate. Its error is that of the context, or of a missing or
-// broken database.
+// judge judges one candidate. Its error is that of the context or of the machine, or
+// says that the database is missing; a damaged one is a verdict.
 func (j *judge) judge(ctx context.Context, r data.Rollout) (out Judged, err error) {
-	out = Judged{Rollout: r}
+	out = Judged{Rollout: r, By: j.by}
 	variants, err := j.databases.Variants(r.DBID)
 	if err != nil {
+		out.Verdict, out.Message, err = failure(err)
+		out.Strict = out.Verdict
 		return out, err
 	}
 	if out.Verdict, out.Message, err = j.verdict(ctx, variants, j.quirks, r); err != nil {
@@ -152,6 +167,21 @@ func (j *judge) judge(ctx context.Context, r data.Rollout) (out Judged, err erro
 		out.Quirks, err = j.smallest(ctx, variants, out)
 	}
 	return out, err
+}
+
+// isDatabaseFault tells a database that cannot be used from a machine that gives no more
+// files, processes or memory, where the next database would fare no better.
+func isDatabaseFault(err error) bool {
+	var file *sqlexec.FileError
+	if !errors.As(err, &file) {
+		return false
+	}
+	for _, scarce := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM} {
+		if errors.Is(err, scarce) {
+			return false
+		}
+	}
+	return true
 }
 
 // smallest leaves out one quirk after the other as long as the verdict stays.
@@ -172,7 +202,7 @@ func (j *judge) smallest(ctx context.Context, variants []*sqlexec.Database, out 
 
 // verdict judges under a set of quirks.
 func (j *judge) verdict(ctx context.Context, variants []*sqlexec.Database, quirks sqlexec.Quirks, r data.Rollout) (Verdict, string, error) {
-	same := func(gold, pred *sqlexec.Result) (bool, error) { return quirks.Same(gold, pred, r.Gold), nil }
+	same := func(gold, pred sqlexec.Record) (bool, error) { return quirks.SameRecords(gold, pred, r.Gold), nil }
 	unreadable := false
 	if quirks.Has(SelectKeys) || quirks.Has(Unreadable) {
 		keys, unread, err := newSelectKeys(j.schemas, r, quirks)
@@ -181,59 +211,117 @@ func (j *judge) verdict(ctx context.Context, variants []*sqlexec.Database, quirk
 		}
 		unreadable = unread && quirks.Has(Unreadable)
 		if quirks.Has(SelectKeys) && !unread {
-			same = func(gold, pred *sqlexec.Result) (bool, error) { return keys.same(gold, pred, r.Gold, quirks) }
+			same = func(gold, pred sqlexec.Record) (bool, error) {
+				return keys.same(gold.Result(), pred.Result(), r.Gold, quirks)
+			}
 		}
 	}
 	if quirks.Has(OneDatabase) {
 		variants = variants[:1]
 	}
-	goldSQL, predSQL := quirks.Rewrite(r.Gold), quirks.RewritePrediction(r.SQL)
+	texts := newTexts(r, quirks)
+	if v, message := texts.refusal(quirks); v != "" {
+		return v, message, nil
+	}
 	for _, db := range variants {
-		gold, err := j.cache.Query(ctx, db, goldSQL)
+		gold, pred, err := j.run(ctx, db, texts)
 		if err != nil {
-			return failure(err, GoldFailed, GoldTimeout)
-		}
-		pred, err := j.cache.Query(ctx, db, predSQL)
-		if err != nil {
-			return failure(err, Failed, TimedOut)
+			return failure(err)
 		}
 		if quirks.Has(sqlexec.BadBytesFail) {
 			if v := unreadText(gold, pred); v != "" {
 				return v, "the result has a text that is not UTF-8", nil
 			}
 		}
-		if quirks.Has(SharedTime) && gold.Elapsed+pred.Elapsed > db.Limits().Timeout {
+		if quirks.Has(SharedTime) && gold.Elapsed()+pred.Elapsed() > db.Limits().Timeout {
 			return TimedOut, "gold and prediction together ran out of time", nil
 		}
 		if isSame, err := same(gold, pred); err != nil {
 			return Failed, err.Error(), nil
 		} else if !isSame || unreadable {
+			if texts.blank {
+				return Failed, "no statement in the text", nil
+			}
 			return Wrong, "", nil
 		}
 	}
 	return Correct, "", nil
 }
 
-// unreadText is the verdict where a result has a text that the evaluator cannot read.
-func unreadText(gold, pred *sqlexec.Result) Verdict {
+// texts are what runs for a candidate.
+type texts struct {
+	gold, pred string
+	// blank says that the prediction holds no statement, and something runs in its place.
+	blank bool
+}
+
+func newTexts(r data.Rollout, quirks sqlexec.Quirks) texts {
+	t := texts{gold: quirks.Rewrite(r.Gold), pred: quirks.RewritePrediction(r.SQL)}
+	// Where the test-suite script looks for DISTINCT it ends at an empty text.
+	ends := quirks.Has(sqlexec.DistinctStripped) && strings.TrimSpace(t.pred) == ""
+	if quirks.Has(NoStatement) && hasNoStatement(t.pred) && !ends {
+		t.pred, t.blank = emptyResult, true
+	}
+	return t
+}
+
+// refusal is the verdict on texts that an evaluator does not run.
+func (t texts) refusal(quirks sqlexec.Quirks) (Verdict, string) {
+	const message = "a second semicolon is a second statement to the script"
 	switch {
-	case !gold.Decodable():
+	case !quirks.Has(SecondSemicolon):
+	case hasSecondSemicolon(t.gold):
+		return GoldFailed, message
+	case hasSecondSemicolon(t.pred):
+		return Failed, message
+	}
+	return "", ""
+}
+
+// goldFailure is the failure of a gold query.
+type goldFailure struct{ error }
+
+func (e goldFailure) Unwrap() error { return e.error }
+
+// run runs both queries, in one round trip as a rule.
+func (j *judge) run(ctx context.Context, db *sqlexec.Database, t texts) (gold, pred sqlexec.Record, err error) {
+	j.cache.Prefetch(ctx, db, []string{t.gold, t.pred})
+	if gold, err = j.cache.Record(ctx, db, t.gold); err != nil {
+		return nil, nil, goldFailure{err}
+	}
+	pred, err = j.cache.Record(ctx, db, t.pred)
+	return gold, pred, err
+}
+
+// unreadText is the verdict where a result has a text that the evaluator cannot read.
+func unreadText(gold, pred sqlexec.Record) Verdict {
+	switch {
+	case !gold.Result().Decodable():
 		return GoldFailed
-	case !pred.Decodable():
+	case !pred.Result().Decodable():
 		return Failed
 	}
 	return ""
 }
 
-// failure turns a query's error into a verdict. An error that no query caused is
+// failure turns the error of a query or of a database into a verdict. Any other is
 // passed on.
-func failure(err error, failed, timedOut Verdict) (Verdict, string, error) {
+func failure(err error) (Verdict, string, error) {
+	if isDatabaseFault(err) {
+		return DatabaseFailed, err.Error(), nil
+	}
 	var e *sqlexec.Error
 	if !errors.As(err, &e) {
 		return "", "", err
 	}
-	if e.Failure == sqlexec.Timeout {
-		return timedOut, e.Message, nil
+	ofGold := errors.As(err, &goldFailure{})
+	switch {
+	case e.Failure == sqlexec.Timeout && ofGold:
+		return GoldTimeout, e.Message, nil
+	case e.Failure == sqlexec.Timeout:
+		return TimedOut, e.Message, nil
+	case ofGold:
+		return GoldFailed, e.Error(), nil
 	}
-	return failed, e.Error(), nil
+	return Failed, e.Error(), nil
 }

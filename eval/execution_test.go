@@ -10,6 +10,7 @@ import (
 	"iter"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,7 +31,9 @@ func (s shop) Database(dbID string) (*sqlexec.Database, error) {
 	case "shop":
 		return s.db, nil
 	case "damaged":
-		return nil, errDamaged
+		return nil, &sqlexec.FileError{Path: dbID, Err: errDamaged}
+	case "starved":
+		return nil, &sqlexec.FileError{Path: dbID, Err: syscall.EMFILE}
 	}
 	return nil, fmt.Errorf("no database %s: %w", dbID, fs.ErrNotExist)
 }
@@ -158,9 +161,9 @@ func TestExecuteStops(t *testing.T) {
 	if !errors.Is(err, broken) || seen != 3 {
 		t.Errorf("broken input: %v after %d candidates", err, seen)
 	}
-	damaged := func(yield func(data.Rollout, error) bool) { yield(data.Rollout{DBID: "damaged"}, nil) }
-	if err := Execute(context.Background(), databases, damaged, options, func(Judged) error { return nil }); !errors.Is(err, errDamaged) {
-		t.Errorf("damaged database: %v", err)
+	starved := func(yield func(data.Rollout, error) bool) { yield(data.Rollout{DBID: "starved"}, nil) }
+	if err := Execute(context.Background(), databases, starved, options, func(Judged) error { return nil }); !errors.Is(err, syscall.EMFILE) {
+		t.Errorf("no more files: %v", err)
 	}
 	missing := func(yield func(data.Rollout, error) bool) { yield(data.Rollout{DBID: "none"}, nil) }
 	if err := Execute(context.Background(), databases, missing, options, func(Judged) error { return nil }); !errors.Is(err, fs.ErrNotExist) {
@@ -179,7 +182,8 @@ func TestExecuteStops(t *testing.T) {
 
 func TestJudgedLine(t *testing.T) {
 	shared := data.Extra{"temperature": json.RawMessage("0.7")}
-	j := Judged{Rollout: data.Rollout{Extra: shared}, Verdict: TimedOut, Message: `too "slow"`, Strict: TimedOut}
+	by := ExecutionOptions{Rule: Bird}.Evaluator()
+	j := Judged{Rollout: data.Rollout{Extra: shared}, By: by, Verdict: TimedOut, Message: `too "slow"`, Strict: TimedOut}
 	line := j.Line()
 	if len(shared) != 1 {
 		t.Error("the candidate's own fields changed")
@@ -189,7 +193,7 @@ func TestJudgedLine(t *testing.T) {
 		got = append(got, field+"="+string(value))
 	}
 	slices.Sort(got)
-	want := []string{`message="too \"slow\""`, `strict_verdict="timeout"`, "temperature=0.7", `verdict="timeout"`}
+	want := []string{`message="too \"slow\""`, `metric="ex"`, `rule="bird"`, `strict_verdict="timeout"`, "temperature=0.7", `verdict="timeout"`}
 	if !slices.Equal(got, want) {
 		t.Errorf("fields %q, want %q", got, want)
 	}

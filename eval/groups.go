@@ -33,6 +33,10 @@ type Groups struct {
 	Missing map[string]int `json:"missing"`
 	// Repeated counts candidates beyond a source's first for a question.
 	Repeated int `json:"repeated"`
+	// OtherGold counts candidates that came with another gold query than the question's,
+	// NotText those that were no text.
+	OtherGold int `json:"other_gold"`
+	NotText   int `json:"not_text"`
 
 	schemas    *Schemas
 	difficulty map[questionKey]string
@@ -68,6 +72,12 @@ func (g *Groups) Add(r data.Rollout, score float64) {
 	}
 	add(g.ByDatabase, r.DBID, score)
 	add(g.BySource, r.Source, score)
+	if r.Extra[data.OtherGold] != nil {
+		g.OtherGold++
+	}
+	if r.Extra[data.NotText] != nil {
+		g.NotText++
+	}
 	if g.answered[r.Source] == nil {
 		g.answered[r.Source] = map[questionKey]bool{}
 		g.Missing[r.Source] = len(g.difficulty)
@@ -133,6 +143,12 @@ func (g *Groups) String() string {
 	}
 	if g.Repeated > 0 {
 		fmt.Fprintf(&out, "  %d candidates are further ones for a question of the same source, and count like the first\n", g.Repeated)
+	}
+	if g.OtherGold > 0 {
+		fmt.Fprintf(&out, "  %d candidates came with another gold query than the benchmark's (%s in the verdict file), which was not used\n", g.OtherGold, data.OtherGold)
+	}
+	if g.NotText > 0 {
+		fmt.Fprintf(&out, "  %d candidates were no texts (%s in the verdict file), and count as empty\n", g.NotText, data.NotText)
 	}
 	return out.String()
 }

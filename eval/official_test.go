@@ -114,7 +114,7 @@ func TestOfficialSoftF1(t *testing.T) {
 		}
 	}
 	correct, softF1 := map[string]int{}, map[string]float64{}
-	err := JudgeSoftly(context.Background(), bench, stream(predictions), ExecutionOptions{Workers: 2}, func(s Softly) error {
+	err := JudgeSoftly(context.Background(), bench, stream(predictions), 2, func(s Softly) error {
 		correct[s.Source] += when(s.Verdict == Correct)
 		softF1[s.Source] += s.SoftF1
 		return nil

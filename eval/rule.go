@@ -55,12 +55,12 @@ const (
 func (r Rule) Quirks() sqlexec.Quirks {
 	switch r {
 	case Spider:
-		return sqlexec.Quirks{OneDatabase, sqlexec.ExactFloats, sqlexec.BadBytesFail, AggregateDropped, ForeignKeysMerged,
+		return sqlexec.Quirks{OneDatabase, SecondSemicolon, sqlexec.ExactFloats, sqlexec.BadBytesFail, AggregateDropped, ForeignKeysMerged,
 			sqlexec.OrderAlways, Unreadable, SelectKeys}
 	case TestSuite:
-		return append(sqlexec.Quirks{sqlexec.ValueWord, sqlexec.FirstStatement}, sqlexec.TestSuite.Quirks()...)
+		return append(sqlexec.Quirks{sqlexec.ValueWord, sqlexec.FirstStatement, NoStatement, SecondSemicolon}, sqlexec.TestSuite.Quirks()...)
 	case Bird:
-		return append(sqlexec.Quirks{OneDatabase, SharedTime}, sqlexec.Bird.Quirks()...)
+		return append(sqlexec.Quirks{OneDatabase, SharedTime, NoStatement, SecondSemicolon}, sqlexec.Bird.Quirks()...)
 	}
 	return nil
 }
@@ -107,6 +107,8 @@ var reasons = map[sqlexec.Quirk]string{
 	sqlexec.RowSortCheck:      "a pre-check by printed text refuses tables that are equal",
 	sqlexec.BadBytesDropped:   "bytes that are not UTF-8 are dropped from texts",
 	sqlexec.BadBytesFail:      "a text that is not UTF-8 fails the comparison",
+	NoStatement:               "a prediction without a statement gives an empty result",
+	SecondSemicolon:           "a second semicolon behind the statement is an error",
 	OneDatabase:               "only one database of the folder is looked at",
 	SharedTime:                "gold and prediction share one time limit",
 	SelectKeys:                "columns are found by their SELECT expression, not by their place",

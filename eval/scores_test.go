@@ -146,7 +146,10 @@ func TestCompareVerdicts(t *testing.T) {
 	add(b, 300, Correct)
 	add(a, 400, Correct)
 	add(b, 400, GoldTimeout)
-	c := CompareVerdicts(a, b, 2000, 1)
+	c, err := CompareVerdicts(a, b, 2000, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if c.Questions != 100 || c.Both != 40 || c.OnlyA != 10 || c.OnlyB != 20 || c.Neither != 30 || c.Unpaired != 2 || c.GoldProblems != 1 {
 		t.Errorf("%+v", c)
 	}
@@ -157,7 +160,7 @@ func TestCompareVerdicts(t *testing.T) {
 	if math.Abs(c.Interval[0]-(0.1-1.96*0.054)) > 0.02 || math.Abs(c.Interval[1]-(0.1+1.96*0.054)) > 0.02 {
 		t.Errorf("interval %v", c.Interval)
 	}
-	if d := CompareVerdicts(b, a, 2000, 1); d.Difference != -c.Difference || d.P != c.P {
+	if d, err := CompareVerdicts(b, a, 2000, 1); err != nil || d.Difference != -c.Difference || d.P != c.P {
 		t.Errorf("turned round: %+v", d)
 	}
 }

@@ -68,19 +68,21 @@ func (s Softly) Line() data.Rollout {
 	return withFields(s.Judged.Line(), map[string]any{"soft_f1": s.SoftF1})
 }
 
-// JudgeSoftly judges candidates by Soft-F1 and hands them to emit in their order. The
-// rule among the options is not looked at.
-func JudgeSoftly(ctx context.Context, databases Databases, rollouts iter.Seq2[data.Rollout, error], o ExecutionOptions,
+// SoftF1Evaluator is what JudgeSoftly judges by.
+var SoftF1Evaluator = newEvaluator("softf1", string(Bird), nil)
+
+// JudgeSoftly judges candidates by Soft-F1 and hands them to emit in their order.
+func JudgeSoftly(ctx context.Context, databases Databases, rollouts iter.Seq2[data.Rollout, error], workers int,
 	emit func(Softly) error) error {
-	o.Rule = Bird
-	j := newJudge(databases, o)
-	return inOrder(ctx, rollouts, o.Workers, func(ctx context.Context, r data.Rollout) (Softly, error) {
+	j := newJudge(databases, ExecutionOptions{Rule: Bird}, SoftF1Evaluator)
+	return inOrder(ctx, rollouts, workers, func(ctx context.Context, r data.Rollout) (Softly, error) {
 		judged, err := j.judge(ctx, r)
 		if err != nil || judged.Verdict != Correct && judged.Verdict != Wrong {
 			return Softly{Judged: judged}, err
 		}
 		gold, pred, err := j.results(ctx, r)
 		if err != nil {
+			judged.Verdict, judged.Message, err = failure(err)
 			return Softly{Judged: judged}, err
 		}
 		return Softly{judged, SoftF1(gold, pred)}, nil
@@ -93,9 +95,9 @@ func (j *judge) results(ctx context.Context, r data.Rollout) (gold, pred *sqlexe
 	if err != nil {
 		return nil, nil, err
 	}
-	if gold, err = j.cache.Query(ctx, db, r.Gold); err != nil {
+	goldRecord, predRecord, err := j.run(ctx, db, newTexts(r, j.quirks))
+	if err != nil {
 		return nil, nil, err
 	}
-	pred, err = j.cache.Query(ctx, db, r.SQL)
-	return gold, pred, err
+	return goldRecord.Result(), predRecord.Result(), nil
 }

@@ -16,23 +16,26 @@ import (
 type verdictCounts struct {
 	Count    int             `json:"count"`
 	Verdicts map[Verdict]int `json:"verdicts"`
-	// GoldProblems counts candidates whose gold could not be used.
-	GoldProblems int `json:"gold_problems"`
+	// GoldProblems counts candidates whose gold could not be used, DatabaseProblems
+	// those whose database could not.
+	GoldProblems     int `json:"gold_problems"`
+	DatabaseProblems int `json:"database_problems"`
 	// Disagree counts the verdicts that the strict rule does not share, Quirks what
 	// is behind them, when they were explained.
 	Disagree int                   `json:"strict_disagrees"`
 	Quirks   map[sqlexec.Quirk]int `json:"quirks,omitempty"`
 
-	// goldMessage is the first gold problem's.
-	goldMessage string
+	// The first gold problem's message, and each damaged database's.
+	goldMessage      string
+	databaseMessages map[string]string
 }
 
 func newVerdictCounts() verdictCounts {
-	return verdictCounts{Verdicts: map[Verdict]int{}, Quirks: map[sqlexec.Quirk]int{}}
+	return verdictCounts{Verdicts: map[Verdict]int{}, Quirks: map[sqlexec.Quirk]int{}, databaseMessages: map[string]string{}}
 }
 
 // add counts the verdict on one more candidate.
-func (c *verdictCounts) add(id data.QuestionID, verdict, strict Verdict, quirks sqlexec.Quirks, message string) {
+func (c *verdictCounts) add(r data.Rollout, verdict, strict Verdict, quirks sqlexec.Quirks, message string) {
 	c.Count++
 	c.Verdicts[verdict]++
 	if strict != verdict {
@@ -41,11 +44,29 @@ func (c *verdictCounts) add(id data.QuestionID, verdict, strict Verdict, quirks 
 	for _, q := range quirks {
 		c.Quirks[q]++
 	}
-	if verdict.ofGold() {
+	switch {
+	case verdict.ofGold():
 		c.GoldProblems++
 		if c.goldMessage == "" {
-			c.goldMessage = fmt.Sprintf("question %s: %s", id, message)
+			c.goldMessage = fmt.Sprintf("question %s: %s", r.QuestionID, message)
 		}
+	case verdict == DatabaseFailed:
+		c.DatabaseProblems++
+		c.databaseMessages[r.DBID] = message
+	}
+}
+
+// judged counts the candidates that could be judged.
+func (c *verdictCounts) judged() int { return c.Count - c.GoldProblems - c.DatabaseProblems }
+
+// writeDatabases says which databases could not be used.
+func (c *verdictCounts) writeDatabases(out *strings.Builder) {
+	if c.DatabaseProblems == 0 {
+		return
+	}
+	fmt.Fprintf(out, "  %d candidates are about databases that cannot be used, and count as not correct\n", c.DatabaseProblems)
+	for _, id := range slices.Sorted(maps.Keys(c.databaseMessages)) {
+		fmt.Fprintf(out, "    %s: %s\n", id, c.databaseMessages[id])
 	}
 }
 
@@ -55,7 +76,8 @@ type ExecutionSummary struct {
 	// Accuracy is the share of correct ones among all (EX).
 	Accuracy float64 `json:"ex"`
 	verdictCounts
-	// Judged is the share of correct ones among those whose gold runs.
+	// Judged is the share of correct ones among those whose gold runs, on a database
+	// that can be used.
 	Judged float64 `json:"ex_where_gold_runs"`
 	*Groups
 }
@@ -67,9 +89,9 @@ func NewExecutionSummary(rule Rule, groups *Groups) *ExecutionSummary {
 
 // Add counts one more candidate.
 func (s *ExecutionSummary) Add(j Judged) {
-	s.add(j.QuestionID, j.Verdict, j.Strict, j.Quirks, j.Message)
+	s.add(j.Rollout, j.Verdict, j.Strict, j.Quirks, j.Message)
 	s.Accuracy = share(s.Verdicts[Correct], s.Count)
-	s.Judged = share(s.Verdicts[Correct], s.Count-s.GoldProblems)
+	s.Judged = share(s.Verdicts[Correct], s.judged())
 	s.Groups.Add(j.Rollout, score(j.Verdict))
 }
 
@@ -95,8 +117,11 @@ func (s *ExecutionSummary) String() string {
 		fmt.Fprintf(&out, "  %-14s %d\n", verdict, s.Verdicts[verdict])
 	}
 	if s.GoldProblems > 0 {
-		fmt.Fprintf(&out, "  gold is at fault for %d candidates, which count as not correct; EX of the others %.2f %%; the first: %s\n",
-			s.GoldProblems, 100*s.Judged, s.goldMessage)
+		fmt.Fprintf(&out, "  gold is at fault for %d candidates, which count as not correct; the first: %s\n", s.GoldProblems, s.goldMessage)
+	}
+	s.writeDatabases(&out)
+	if s.judged() < s.Count {
+		fmt.Fprintf(&out, "  EX of the others %.2f %%\n", 100*s.Judged)
 	}
 	if s.Rule != Strict {
 		fmt.Fprintf(&out, "  the strict rule disagrees on %d\n", s.Disagree)
@@ -133,10 +158,10 @@ func NewMatchSummary(groups *Groups) *MatchSummary {
 	return &MatchSummary{Groups: groups, verdictCounts: newVerdictCounts(), report: exactmatch.NewReport()}
 }
 
-// Add counts one more candidate. One whose gold cannot be read is not in the table.
+// Add counts one more candidate. One that could not be judged is not in the table.
 func (s *MatchSummary) Add(m Matched) {
-	s.add(m.QuestionID, m.Verdict, m.Strict, m.Quirks, m.Message)
-	if !m.Verdict.ofGold() {
+	s.add(m.Rollout, m.Verdict, m.Strict, m.Quirks, m.Message)
+	if m.Verdict.isJudgement() {
 		s.report.Add(m.Hardness, m.Score)
 	}
 	s.Accuracy = share(s.Verdicts[Correct], s.Count)
@@ -164,6 +189,7 @@ func (s *MatchSummary) String() string {
 	if s.GoldProblems > 0 {
 		fmt.Fprintf(&out, "  nor gold of %d, which count as not correct; the first: %s\n", s.GoldProblems, s.goldMessage)
 	}
+	s.writeDatabases(&out)
 	fmt.Fprintf(&out, "  with nothing overlooked, %d verdicts are others\n", s.Disagree)
 	writeQuirks(&out, s.Quirks)
 	out.WriteString(s.Groups.String())
@@ -173,23 +199,21 @@ func (s *MatchSummary) String() string {
 // MeanSummary is the mean of a score over candidates, with the share of correct ones.
 type MeanSummary struct {
 	key, title string
-	count      int
 	sum        float64
 	median     *float64 // sum of what the medians of the times give
-	verdicts   map[Verdict]int
+	counts     verdictCounts
 	groups     *Groups
 }
 
 // NewMeanSummary returns one of a score with its names in JSON and for people.
 func NewMeanSummary(key, title string, groups *Groups) *MeanSummary {
-	return &MeanSummary{key: key, title: title, verdicts: map[Verdict]int{}, groups: groups}
+	return &MeanSummary{key: key, title: title, counts: newVerdictCounts(), groups: groups}
 }
 
 // Add counts one more candidate.
 func (s *MeanSummary) Add(j Judged, value float64) {
-	s.count++
+	s.counts.add(j.Rollout, j.Verdict, j.Strict, nil, j.Message)
 	s.sum += value
-	s.verdicts[j.Verdict]++
 	s.groups.Add(j.Rollout, value)
 }
 
@@ -202,16 +226,17 @@ func (s *MeanSummary) AddMedian(value float64) {
 }
 
 func (s *MeanSummary) mean(sum float64) float64 {
-	if s.count == 0 {
+	if s.counts.Count == 0 {
 		return 0
 	}
-	return 100 * sum / float64(s.count)
+	return 100 * sum / float64(s.counts.Count)
 }
 
 // MarshalJSON names the score by its key; in percent, as the official scripts do.
 func (s *MeanSummary) MarshalJSON() ([]byte, error) {
 	fields := map[string]any{
-		s.key: s.mean(s.sum), "count": s.count, "ex": share(s.verdicts[Correct], s.count), "verdicts": s.verdicts, "groups": s.groups,
+		s.key: s.mean(s.sum), "count": s.counts.Count, "ex": share(s.counts.Verdicts[Correct], s.counts.Count),
+		"verdicts": s.counts.Verdicts, "groups": s.groups,
 	}
 	if s.median != nil {
 		fields[s.key+"_median"] = s.mean(*s.median)
@@ -222,13 +247,14 @@ func (s *MeanSummary) MarshalJSON() ([]byte, error) {
 // String is the summary for people.
 func (s *MeanSummary) String() string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s %.2f of %d; EX %.2f %% (rule bird)\n", s.title, s.mean(s.sum), s.count, 100*share(s.verdicts[Correct], s.count))
+	fmt.Fprintf(&out, "%s %.2f of %d; EX %.2f %% (rule bird)\n", s.title, s.mean(s.sum), s.counts.Count, 100*share(s.counts.Verdicts[Correct], s.counts.Count))
 	if s.median != nil {
 		fmt.Fprintf(&out, "  from the median of each query's times %.2f\n", s.mean(*s.median))
 	}
-	for _, verdict := range slices.Sorted(maps.Keys(s.verdicts)) {
-		fmt.Fprintf(&out, "  %-14s %d\n", verdict, s.verdicts[verdict])
+	for _, verdict := range slices.Sorted(maps.Keys(s.counts.Verdicts)) {
+		fmt.Fprintf(&out, "  %-14s %d\n", verdict, s.counts.Verdicts[verdict])
 	}
+	s.counts.writeDatabases(&out)
 	out.WriteString(s.groups.String())
 	return out.String()
 }

@@ -98,7 +98,7 @@ func TestBadInput(t *testing.T) {
 		{evaluate(path("barebench"), "train", w.rollouts, out), []string{"4 of the 4 databases", ".sqlite"}},
 		{evaluate(path("gone"), "train", w.rollouts, out), []string{path("gone")}},
 		{evaluate(w.bench, "train", brokenRollouts, out), []string{brokenRollouts + ":2"}},
-		{evaluate(path("noisebench"), "train", w.rollouts, out), []string{dbID + ".sqlite", "SQLite"}},
+		{append(evaluate(path("noisebench"), "train", w.rollouts, out), "--db", dbID), []string{dbID + ".sqlite", "SQLite"}},
 		{score(path("gone"), w.rollouts), []string{path("gone")}},
 		{score(path("truncated"), w.rollouts), []string{path("truncated/model.safetensors")}},
 		{score(path("noconfig"), w.rollouts), []string{path("noconfig/config.json")}},

@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 
-	"caper/data"
 	"caper/eval"
 )
 
@@ -61,7 +59,10 @@ func (c *evalCompareCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	comparison := eval.CompareVerdicts(a, b, c.Resamples, c.Seed)
+	comparison, err := eval.CompareVerdicts(a, b, c.Resamples, c.Seed)
+	if err != nil {
+		return fmt.Errorf("%s and %s: %w", c.A, c.B, err)
+	}
 	if comparison.Questions == 0 {
 		return fmt.Errorf("%s and %s: no question has a verdict in both", c.A, c.B)
 	}
@@ -76,7 +77,7 @@ func (c *evalCompareCommand) Run(ctx context.Context) error {
 func (c *evalCompareCommand) read(ctx context.Context, path, flag, source string) (*eval.Verdicts, error) {
 	sources, err := c.sources(ctx, path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, err
 	}
 	names := slices.Sorted(maps.Keys(sources))
 	switch {
@@ -94,7 +95,7 @@ func (c *evalCompareCommand) read(ctx context.Context, path, flag, source string
 
 func (c *evalCompareCommand) sources(ctx context.Context, path string) (map[string]*eval.Verdicts, error) {
 	if c.Bench == "" {
-		return eval.ReadVerdicts(data.ReadRollouts(path, nil, ""))
+		return eval.ReadVerdicts(path)
 	}
 	f := evalFlags{benchFlags: benchFlags{c.Bench, c.benchPartFlags}, Gold: c.Gold}
 	bench, err := f.open(eval.Rule(c.Rule))
@@ -102,13 +103,19 @@ func (c *evalCompareCommand) sources(ctx context.Context, path string) (map[stri
 		return nil, err
 	}
 	defer bench.Close()
-	var rollouts iter.Seq2[data.Rollout, error]
-	if rollouts, err = f.candidates(ctx, bench, []string{path}); err != nil {
+	p, err := f.executed(ctx, bench, []string{path})
+	if err != nil {
 		return nil, err
 	}
 	rule := eval.Rule(cmp.Or(c.Rule, string(bench.Rule())))
 	o := eval.ExecutionOptions{Rule: rule, Workers: f.workers(), Schemas: eval.NewSchemas(bench)}
-	sources := map[string]*eval.Verdicts{}
-	err = eval.Execute(ctx, bench, rollouts, o, func(j eval.Judged) error { return eval.AddVerdict(sources, j.Rollout, j.Verdict) })
+	progress, done := newProgress(os.Stderr, p.count)
+	defer done()
+	sources, judged := map[string]*eval.Verdicts{}, 0
+	err = eval.Execute(ctx, bench, p.all, o, func(j eval.Judged) error {
+		judged++
+		progress(judged)
+		return eval.AddVerdict(sources, j)
+	})
 	return sources, err
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"iter"
 	"strings"
 
 	"caper/data"
@@ -47,21 +49,28 @@ func (c *efficiencyFlags) measure(ctx context.Context, kind eval.EfficiencyScore
 		return err
 	}
 	defer bench.Close()
-	rollouts, groups, err := c.judged(ctx, bench)
+	p, err := c.executed(ctx, bench, c.Pred)
+	if err != nil {
+		return err
+	}
+	groups, err := c.groups(bench, eval.FileSchemas(bench))
 	if err != nil {
 		return err
 	}
 	o := eval.EfficiencyOptions{Score: kind, Repeats: c.Repeats, Workers: max(c.Workers, 1)}
 	summary := eval.NewMeanSummary(string(kind), strings.ToUpper(string(kind)), groups)
-	err = c.lines(func(w *data.File) error {
-		return eval.MeasureEfficiency(ctx, bench, rollouts, o, func(t eval.Timed) error {
-			summary.Add(t.Judged, t.Value)
-			summary.AddMedian(t.MedianValue)
-			return w.WriteLine(t.Line())
-		})
-	})
-	if err != nil {
+	file, done := c.verdictFile(bench, o.Evaluator(), map[string]string{"repeats": fmt.Sprint(c.Repeats)}, p.count)
+	defer done()
+	measure := func(ctx context.Context, rollouts iter.Seq2[data.Rollout, error], emit func(eval.Timed) error) error {
+		return eval.MeasureEfficiency(ctx, bench, rollouts, o, emit)
+	}
+	add := func(t eval.Timed) {
+		summary.Add(t.Judged, t.Value)
+		summary.AddMedian(t.MedianValue)
+	}
+	if err := eval.WriteVerdicts(ctx, file, p.all, measure, eval.TimedOf, add); err != nil {
 		return err
 	}
+	done()
 	return c.print(summary)
 }

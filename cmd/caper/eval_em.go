@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"caper/data"
 	"caper/eval"
@@ -30,7 +31,7 @@ func (c *evalEMCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer bench.Close()
-	rollouts, err := c.predictions(bench)
+	p, err := c.predictions(ctx, bench, c.Pred)
 	if err != nil {
 		return err
 	}
@@ -45,15 +46,15 @@ func (c *evalEMCommand) Run(ctx context.Context) error {
 		return err
 	}
 	summary := eval.NewMatchSummary(groups)
-	err = c.lines(func(w *data.File) error {
-		return eval.MatchExactly(ctx, rollouts, o, func(m eval.Matched) error {
-			summary.Add(m)
-			return w.WriteLine(m.Line())
-		})
-	})
-	if err != nil {
+	file, done := c.verdictFile(bench, o.Evaluator(), map[string]string{"explain": fmt.Sprint(c.Explain)}, p.count)
+	defer done()
+	match := func(ctx context.Context, rollouts iter.Seq2[data.Rollout, error], emit func(eval.Matched) error) error {
+		return eval.MatchExactly(ctx, rollouts, o, emit)
+	}
+	if err := eval.WriteVerdicts(ctx, file, p.all, match, eval.MatchedOf, summary.Add); err != nil {
 		return err
 	}
+	done()
 	summary.Finish()
 	return c.print(summary)
 }

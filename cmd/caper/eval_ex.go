@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 
 	"caper/data"
 	"caper/eval"
@@ -37,7 +38,11 @@ func (c *evalEXCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer bench.Close()
-	rollouts, groups, err := c.judged(ctx, bench)
+	p, err := c.executed(ctx, bench, c.Pred)
+	if err != nil {
+		return err
+	}
+	groups, err := c.groups(bench, eval.FileSchemas(bench))
 	if err != nil {
 		return err
 	}
@@ -48,14 +53,14 @@ func (c *evalEXCommand) Run(ctx context.Context) error {
 		return usageError{fmt.Errorf("--without: %w", err)}
 	}
 	summary := eval.NewExecutionSummary(o.Rule, groups)
-	err = c.lines(func(w *data.File) error {
-		return eval.Execute(ctx, bench, rollouts, o, func(j eval.Judged) error {
-			summary.Add(j)
-			return w.WriteLine(j.Line())
-		})
-	})
-	if err != nil {
+	file, done := c.verdictFile(bench, o.Evaluator(), map[string]string{"explain": fmt.Sprint(c.Explain)}, p.count)
+	defer done()
+	judge := func(ctx context.Context, rollouts iter.Seq2[data.Rollout, error], emit func(eval.Judged) error) error {
+		return eval.Execute(ctx, bench, rollouts, o, emit)
+	}
+	if err := eval.WriteVerdicts(ctx, file, p.all, judge, eval.JudgedOf, summary.Add); err != nil {
 		return err
 	}
+	done()
 	return c.print(summary)
 }

@@ -3,11 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"caper/data"
@@ -21,6 +26,7 @@ type evalFlags struct {
 	Gold       string `help:"Official gold file, a query, a tab and a database a line, instead of the split's questions." type:"path" placeholder:"FILE"`
 	Pred       files  `help:"Prediction files: ours, official Spider or BIRD form." required:"" placeholder:"FILE..."`
 	Out        string `help:"Verdict file to write, one line a prediction." required:"" type:"path"`
+	Resume     bool   `help:"Go on where a stopped run to the same file left off."`
 	JSON       bool   `help:"Print the summary as JSON on stdout."`
 }
 
@@ -29,6 +35,9 @@ const birdTimeout = 30 * time.Second
 
 // check checks the flags.
 func (f *evalFlags) check() error {
+	if data.IsParquet(f.Out) {
+		return fmt.Errorf("--out %s: a verdict file is JSON Lines: choose another name", f.Out)
+	}
 	return cmp.Or(f.benchFlags.check(), checkOutput(f.Out, append(f.Pred, f.Gold)...))
 }
 
@@ -64,19 +73,6 @@ func (f *evalFlags) groups(bench *data.Benchmark, schemas *eval.Schemas) (*eval.
 
 func (f *evalFlags) workers() int { return cmp.Or(f.Workers, runtime.NumCPU()) }
 
-// lines writes a verdict file.
-func (f *evalFlags) lines(write func(*data.File) error) error {
-	w, err := data.Create(f.Out)
-	if err != nil {
-		return err
-	}
-	defer w.Discard()
-	if err := write(w); err != nil {
-		return err
-	}
-	return w.Commit()
-}
-
 // print shows a summary.
 func (f *evalFlags) print(summary fmt.Stringer) error {
 	if f.JSON {
@@ -86,18 +82,73 @@ func (f *evalFlags) print(summary fmt.Stringer) error {
 	return err
 }
 
-// predictions are the candidates that the flags keep, whether or not their databases
-// are there.
-func (f *evalFlags) predictions(bench *data.Benchmark) (iter.Seq2[data.Rollout, error], error) {
-	return readRollouts(f.Pred, bench, f.Split, func(r data.Rollout) bool { return f.keeps(r.DBID) }), f.checkDatabases(bench)
+// predictions are what a command judges.
+type predictions struct {
+	all   iter.Seq2[data.Rollout, error]
+	count int
+	dbIDs []string
 }
 
-// judged chains the steps of a command that runs queries.
-func (f *evalFlags) judged(ctx context.Context, bench *data.Benchmark) (iter.Seq2[data.Rollout, error], *eval.Groups, error) {
-	rollouts, err := f.candidates(ctx, bench, f.Pred)
-	if err != nil {
-		return nil, nil, err
+// predictions reads those that the flags keep, once to the end: a broken line ends the
+// command before it begins.
+func (f *evalFlags) predictions(ctx context.Context, bench *data.Benchmark, paths []string) (p predictions, err error) {
+	if err := f.checkDatabases(bench); err != nil {
+		return p, err
 	}
-	groups, err := f.groups(bench, eval.FileSchemas(bench))
-	return rollouts, groups, err
+	p.all = func(yield func(data.Rollout, error) bool) {
+		for r, err := range data.ReadPredictions(paths, bench, f.Split) {
+			if (err != nil || f.keeps(r.DBID)) && !yield(r, err) {
+				return
+			}
+		}
+	}
+	dbIDs := map[string]bool{}
+	for r, err := range p.all {
+		if err := cmp.Or(err, ctx.Err()); err != nil {
+			return p, err
+		}
+		dbIDs[r.DBID] = true
+		p.count++
+	}
+	if p.count == 0 {
+		return p, fmt.Errorf("%s: no predictions: give files with some, or keep more databases with --db and --not-db", strings.Join(paths, ", "))
+	}
+	p.dbIDs = slices.Sorted(maps.Keys(dbIDs))
+	return p, nil
+}
+
+// executed are predictions whose databases are there, and one of them can be used. Where
+// another is damaged its predictions get a verdict that says so.
+func (f *evalFlags) executed(ctx context.Context, bench *data.Benchmark, paths []string) (predictions, error) {
+	p, err := f.predictions(ctx, bench, paths)
+	if err != nil {
+		return p, err
+	}
+	missing := func(id string) bool {
+		_, err := os.Stat(bench.DatabasePath(id))
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	usable := func(id string) bool {
+		_, err := bench.Database(id)
+		return err == nil
+	}
+	if slices.ContainsFunc(p.dbIDs, missing) || !slices.ContainsFunc(p.dbIDs, usable) {
+		return p, fmt.Errorf("%w (--not-db or --db leave a database out)", bench.CheckDatabases(p.dbIDs))
+	}
+	return p, nil
+}
+
+// verdictFile is the file to write, with what its verdicts depend on, and closes the
+// progress.
+func (f *evalFlags) verdictFile(bench *data.Benchmark, by eval.Evaluator, more map[string]string, total int) (file eval.VerdictFile, done func()) {
+	settings := map[string]string{
+		"evaluator": by.String(), "benchmark": bench.Name + " in the layout of " + bench.Layout, "split": f.Split,
+		"limits": fmt.Sprintf("%+v", bench.Limits),
+	}
+	if build, ok := debug.ReadBuildInfo(); ok {
+		settings["version"] = build.Main.Version
+	}
+	maps.Copy(settings, more)
+	progress, done := newProgress(os.Stderr, total)
+	return eval.VerdictFile{Path: f.Out, Resume: f.Resume, Settings: settings, Progress: progress}, done
 }

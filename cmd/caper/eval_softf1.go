@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"iter"
 
 	"caper/data"
 	"caper/eval"
@@ -25,19 +26,24 @@ func (c *evalSoftF1Command) Run(ctx context.Context) error {
 		return err
 	}
 	defer bench.Close()
-	rollouts, groups, err := c.judged(ctx, bench)
+	p, err := c.executed(ctx, bench, c.Pred)
+	if err != nil {
+		return err
+	}
+	groups, err := c.groups(bench, eval.FileSchemas(bench))
 	if err != nil {
 		return err
 	}
 	summary := eval.NewMeanSummary("soft_f1", "Soft-F1", groups)
-	err = c.lines(func(w *data.File) error {
-		return eval.JudgeSoftly(ctx, bench, rollouts, eval.ExecutionOptions{Workers: c.workers()}, func(s eval.Softly) error {
-			summary.Add(s.Judged, s.SoftF1)
-			return w.WriteLine(s.Line())
-		})
-	})
-	if err != nil {
+	file, done := c.verdictFile(bench, eval.SoftF1Evaluator, nil, p.count)
+	defer done()
+	judge := func(ctx context.Context, rollouts iter.Seq2[data.Rollout, error], emit func(eval.Softly) error) error {
+		return eval.JudgeSoftly(ctx, bench, rollouts, c.workers(), emit)
+	}
+	add := func(s eval.Softly) { summary.Add(s.Judged, s.SoftF1) }
+	if err := eval.WriteVerdicts(ctx, file, p.all, judge, eval.SoftlyOf, add); err != nil {
 		return err
 	}
+	done()
 	return c.print(summary)
 }

@@ -63,7 +63,8 @@ func TestEvalCompare(t *testing.T) {
 	var a, b strings.Builder
 	for i := range 10 {
 		line := func(source, verdict string) string {
-			text, err := json.Marshal(map[string]any{"question_id": i, "db_id": "d", "sql": "SELECT 1", "source": source, "verdict": verdict})
+			text, err := json.Marshal(map[string]any{"question_id": i, "db_id": "d", "sql": "SELECT 1", "source": source, "verdict": verdict,
+				"metric": "ex", "rule": "bird"})
 			if err != nil {
 				t.Fatal(err)
 			}
