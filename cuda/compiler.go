@@ -16,7 +16,8 @@ import (
 	"caper/cuda/dialect"
 )
 
-// Source is a kernel text: a file in the language of package dialect.
+// Source is a kernel text in the language of package dialect. Name is what messages call
+// it, such as "kernels/rmsnorm/op.cu".
 type Source struct{ Name, Text string }
 
 // Cubin is a compiled kernel text.

@@ -6,14 +6,18 @@ package cuda
 // #cgo nocallback cuMemcpyDtoHAsync_v2
 // #include "driver.h"
 //
-// // A copy from or to memory that may move or go once the call returns.
-// static CUresult copy_in(CUcontext c, CUdeviceptr to, const void *from, size_t bytes, CUstream s) {
-//     CUresult failed = cuMemcpyHtoDAsync_v2(c, to, from, bytes, s);
-//     return failed ? failed : cuStreamSynchronize(c, s);
+// struct outcome { CUresult code; const char *call; };
+//
+// // Waits for a copy that was asked for: its memory may move or go once the call returns.
+// static struct outcome waited(CUcontext c, CUresult asked, const char *call, CUstream s) {
+//     if (asked) return (struct outcome){asked, call};
+//     return (struct outcome){cuStreamSynchronize(c, s), "cuStreamSynchronize"};
 // }
-// static CUresult copy_out(CUcontext c, void *to, CUdeviceptr from, size_t bytes, CUstream s) {
-//     CUresult failed = cuMemcpyDtoHAsync_v2(c, to, from, bytes, s);
-//     return failed ? failed : cuStreamSynchronize(c, s);
+// static struct outcome copy_in(CUcontext c, CUdeviceptr to, const void *from, size_t bytes, CUstream s) {
+//     return waited(c, cuMemcpyHtoDAsync_v2(c, to, from, bytes, s), "cuMemcpyHtoDAsync", s);
+// }
+// static struct outcome copy_out(CUcontext c, void *to, CUdeviceptr from, size_t bytes, CUstream s) {
+//     return waited(c, cuMemcpyDtoHAsync_v2(c, to, from, bytes, s), "cuMemcpyDtoHAsync", s);
 // }
 import "C"
 
@@ -44,8 +48,8 @@ func (s *Stream) Upload(to Ptr, from []byte) error {
 		return nil
 	}
 	r := C.copy_in(s.device.context, C.CUdeviceptr(to), unsafe.Pointer(&from[0]), C.size_t(len(from)), s.handle)
-	if r != 0 {
-		return s.device.failure(r, "cuMemcpyHtoDAsync", "of %v to %v, waited for,", Bytes(len(from)), to)
+	if r.code != 0 {
+		return s.device.failure(r.code, C.GoString(r.call), "of %v to %v", Bytes(len(from)), to)
 	}
 	return nil
 }
@@ -56,8 +60,8 @@ func (s *Stream) Download(to []byte, from Ptr) error {
 		return nil
 	}
 	r := C.copy_out(s.device.context, unsafe.Pointer(&to[0]), C.CUdeviceptr(from), C.size_t(len(to)), s.handle)
-	if r != 0 {
-		return s.device.failure(r, "cuMemcpyDtoHAsync", "of %v from %v, waited for,", Bytes(len(to)), from)
+	if r.code != 0 {
+		return s.device.failure(r.code, C.GoString(r.call), "of %v from %v", Bytes(len(to)), from)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // cubinFile is a cubin on disk: NAME.ARCH.KEY.cubin, which tools such as cuobjdump read,
@@ -29,7 +30,8 @@ type cubinRecord struct {
 }
 
 func (f cubinFile) path() string {
-	return filepath.Join(f.folder, fmt.Sprintf("%s.%s.%s.cubin", filepath.Base(f.name), f.arch, f.key[:16]))
+	name := strings.ReplaceAll(strings.TrimSuffix(f.name, ".cu"), "/", ".")
+	return filepath.Join(f.folder, fmt.Sprintf("%s.%s.%s.cubin", name, f.arch, f.key[:16]))
 }
 
 func (f cubinFile) recordPath() string { return f.path()[:len(f.path())-len("cubin")] + "json" }

@@ -38,7 +38,7 @@ func (s *Stream) Capture(work func() error) (*Graph, error) {
 func (g *Graph) Instantiate() (*GraphExec, error) {
 	e := &GraphExec{device: g.device}
 	if r := C.cuGraphInstantiateWithFlags(g.device.context, &e.handle, g.handle, 0); r != 0 {
-		return nil, g.device.failure(r, "cuGraphInstantiate", "")
+		return nil, g.device.failure(r, "cuGraphInstantiateWithFlags", "")
 	}
 	return e, nil
 }
