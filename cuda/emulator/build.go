@@ -29,19 +29,17 @@ type Source struct{ Name, Text string }
 type Options struct {
 	// Races checks each access to shared and global memory against those of all other
 	// threads: races, reads of shared memory that nobody wrote, missing waits and fences.
-	// Kernels run 5 to 10 times slower, and take 150 bytes for each byte that they touch:
+	// Kernels run 5 to 10 times slower, and take 100 bytes for each byte that they touch:
 	// use small shapes.
 	Races bool
-	// Cache is the folder for built libraries; by default caper/emulator in the user's
-	// cache folder.
-	Cache string
 }
 
 // ErrNoCompiler is wrapped by Build's error where kernels cannot be compiled.
 var ErrNoCompiler = errors.New("the CUDA emulator needs g++ and addr2line on x86-64 Linux (Debian: apt install g++ binutils)")
 
 // Build compiles kernel texts and opens the library, which stays open. What was built
-// before from the same texts, by the same compiler, is taken from the cache. Texts are
+// before from the same texts, by the same compiler, is taken from caper/emulator in the
+// user's cache folder. Texts are
 // compiled as they stand, with kernels found by their form,
 //
 //	extern "C" __global__ void __launch_bounds__(threads) name(
@@ -52,18 +50,15 @@ func Build(ctx context.Context, o Options, sources ...Source) (*Library, error) 
 	if err != nil {
 		return nil, err
 	}
-	if o.Cache == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return nil, fmt.Errorf("folder for built kernels: %w", err)
-		}
-		o.Cache = filepath.Join(user, "caper", "emulator")
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return nil, fmt.Errorf("folder for built kernels: %w", err)
 	}
 	units, err := unitsOf(o.Races, sources)
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(o.Cache, digest(compiler, headers(), units)+".so")
+	file := filepath.Join(user, "caper", "emulator", digest(compiler, headers(), units)+".so")
 	if _, err := os.Stat(file); err != nil {
 		if err := build(ctx, file, compiler, units); err != nil {
 			return nil, err
@@ -73,29 +68,19 @@ func Build(ctx context.Context, o Options, sources ...Source) (*Library, error) 
 }
 
 // findCompiler returns the compiler's version.
-var findCompiler = func() func(context.Context) (string, error) {
-	var mu sync.Mutex
-	var version string
-	return func(ctx context.Context) (string, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if version != "" {
-			return version, nil
-		}
-		if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-			return "", fmt.Errorf("%w, not %s/%s", ErrNoCompiler, runtime.GOOS, runtime.GOARCH)
-		}
-		if _, err := exec.LookPath("addr2line"); err != nil {
-			return "", fmt.Errorf("%w: %v", ErrNoCompiler, err)
-		}
-		out, err := exec.CommandContext(ctx, "g++", "--version").Output()
-		if err != nil {
-			return "", fmt.Errorf("%w: %v", ErrNoCompiler, err)
-		}
-		version = string(out)
-		return version, nil
+func findCompiler(ctx context.Context) (string, error) {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		return "", fmt.Errorf("%w, and this is %s/%s", ErrNoCompiler, runtime.GOOS, runtime.GOARCH)
 	}
-}()
+	if _, err := exec.LookPath("addr2line"); err != nil {
+		return "", fmt.Errorf("%w: %v", ErrNoCompiler, err)
+	}
+	version, err := exec.CommandContext(ctx, "g++", "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("%w: %v", ErrNoCompiler, err)
+	}
+	return string(version), nil
+}
 
 // unit is one file for the compiler.
 type unit struct {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -28,7 +30,7 @@ func TestBuildRefuses(t *testing.T) {
 		{[]emulator.Source{{Name: "a.cu", Text: "#include <cuda_bf16.h>\n" + kernel}}, "a.cu:1:"},
 		{[]emulator.Source{{Name: "../a.cu", Text: kernel}}, "no relative path"},
 	} {
-		_, err := emulator.Build(context.Background(), emulator.Options{Cache: t.TempDir()}, c.sources...)
+		_, err := emulator.Build(context.Background(), emulator.Options{}, c.sources...)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want %q", err, c.want)
 		}
@@ -124,5 +126,32 @@ func TestCache(t *testing.T) {
 	s.Text += "\n// changed\n"
 	if b := buildSources(t, false, s); b.Path == a.Path {
 		t.Error("another text, same library")
+	}
+}
+
+func TestNoCompiler(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := emulator.Build(context.Background(), emulator.Options{}, source(t, "reduction.cu"))
+	if !errors.Is(err, emulator.ErrNoCompiler) {
+		t.Errorf("error %v, want %v", err, emulator.ErrNoCompiler)
+	}
+}
+
+// A C program without Go launches kernels by name through emulator.h.
+func TestLaunchFromC(t *testing.T) {
+	lib := build(t, false, "reduction.cu")
+	program := filepath.Join(t.TempDir(), "launch")
+	if out, err := exec.Command("gcc", "-Wall", "-Werror", "-I.", "-o", program, "testdata/launch.c", "-ldl").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	out, err := exec.Command(program, lib.Path).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	want := "vector_sum 256: p8 p8 p8 p8 i4\n" +
+		"sum 499500\n" +
+		"reduction.cu:10: kernel vector_sum: out of bounds: reads address"
+	if !strings.HasPrefix(string(out), want) {
+		t.Errorf("it printed\n%s\nand not\n%s", out, want)
 	}
 }

@@ -30,6 +30,8 @@ struct alignas(16) uint4 { unsigned x, y, z, w; };
 
 WORD float2 make_float2(float x, float y) { return {x, y}; }
 WORD float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+WORD int2 make_int2(int x, int y) { return {x, y}; }
+WORD int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
 WORD uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 WORD uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 
@@ -52,6 +54,7 @@ using std::min;
 #define __logf(x) logf(x)
 WORD float __fdividef(float x, float y) { return x / y; }
 WORD float rsqrtf(float x) { return (float)(1 / sqrt((double)x)); }
+WORD int __float2int_rn(float x) { return (int)rintf(x); }
 WORD int __popc(unsigned x) { return __builtin_popcount(x); }
 WORD int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 WORD int __ffs(int x) { return __builtin_ffs(x); }

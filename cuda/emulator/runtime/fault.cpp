@@ -71,7 +71,7 @@ void fail_deadlock() {
     int n = 0;
     for (size_t g = 0; g < groups.size() && g < 4; g++)
         n += snprintf(text + n, sizeof text - n, "%s%u in %s at @%p (first %u)", g ? ", " : "", groups[g].threads, groups[g].primitive, groups[g].at, groups[g].first);
-    if (block.exited || block.size == 0) snprintf(text + n, sizeof text - n, ", %u exited", block.exited);
+    if (block.exited) snprintf(text + n, sizeof text - n, ", %u exited", block.exited);
     self = &block.threads[groups[most].first];
     fail(groups[most].at, "threads wait for ever: %s", text);
 }
