@@ -67,7 +67,7 @@ type Train struct {
 	Epochs            int      `toml:"epochs"`
 	MaxSteps          int      `toml:"max_steps" comment:"optimiser steps at most; 0: as many as the epochs have"`
 	BatchPairs        int      `toml:"batch_pairs" comment:"pairs an optimiser step, at least; questions are never split"`
-	MicroBatchTokens  int      `toml:"micro_batch_tokens" comment:"tokens of one packed forest"`
+	MicroBatchTokens  int      `toml:"micro_batch_tokens" comment:"tokens of one packed forest at most"`
 	Checkpointing     string   `toml:"checkpointing" comment:"none, selective or full: which activations the backward pass makes again to save memory"`
 	MaxLength         int      `toml:"max_length" comment:"tokens of one sequence; longer pairs are left out and counted"`
 	LR                float64  `toml:"lr"`

@@ -19,8 +19,13 @@ type question struct {
 	db     string
 	prompt []int32
 	pairs  []pair
-	// correct is a whole correct query with its end, for the next-token loss.
-	correct []int32
+	// correct is a whole correct query with its end, for the next-token loss. That is
+	// over predictions tokens: each is predicted once however many of the question's
+	// correct queries begin with it. correct predicts from its token number correctFrom
+	// on, counted with the prompt, and a pair's chosen query from chosenFrom on.
+	correct     []int32
+	correctFrom int
+	predictions int
 }
 
 // pair is one preference: two continuations of the prompt that end at the scored
@@ -34,16 +39,40 @@ type pair struct {
 	wrong  []int32
 	marks  []int32
 	faulty int
+
+	chosenFrom int // see question.correct
 }
 
-// tokens returns an upper bound of the packed size: the prompt once, every
-// continuation apart.
-func (q *question) tokens() int {
-	n := len(q.prompt) + len(q.correct)
-	for _, p := range q.pairs {
-		n += len(p.chosen) + len(p.rejected) + len(p.wrong)
+// assignPredictions gives each token of the question's correct queries to the first of
+// them, in sorted order, that has it.
+func (q *question) assignPredictions() {
+	type query struct {
+		tokens []int32
+		from   *int
 	}
-	return n
+	var queries []query
+	for i := range q.pairs {
+		queries = append(queries, query{q.pairs[i].chosen, &q.pairs[i].chosenFrom})
+	}
+	if q.correct != nil {
+		queries = append(queries, query{q.correct, &q.correctFrom})
+	}
+	slices.SortStableFunc(queries, func(a, b query) int { return slices.Compare(a.tokens, b.tokens) })
+	q.predictions = 0
+	for i, s := range queries {
+		*s.from = 0
+		if i > 0 {
+			shared := len(q.prompt)
+			for k, id := range queries[i-1].tokens {
+				if k == len(s.tokens) || s.tokens[k] != id {
+					break
+				}
+				shared++
+			}
+			*s.from = max(0, shared-1) // the last shared token predicts another one here
+		}
+		q.predictions += len(q.prompt) + len(s.tokens) - 1 - *s.from
+	}
 }
 
 // dataset is the training questions, in the order of their first tuples.
@@ -146,7 +175,9 @@ func encode(tuples []data.Tuple, layout *model.Layout, c Config) (*dataset, erro
 			continue
 		}
 		if c.Loss.LanguageModel > 0 && q.correct == nil {
-			q.correct = wholeQuery(layout, t.SQLChosen).Tokens
+			if whole := wholeQuery(layout, t.SQLChosen).Tokens; len(q.prompt)+len(whole) <= c.Train.MaxLength {
+				q.correct = whole
+			}
 		}
 		q.pairs = append(q.pairs, p)
 		d.pairs++
@@ -154,6 +185,11 @@ func encode(tuples []data.Tuple, layout *model.Layout, c Config) (*dataset, erro
 	d.questions = slices.DeleteFunc(d.questions, func(q question) bool { return len(q.pairs) == 0 })
 	if len(d.questions) == 0 {
 		return nil, c.mistake("train.max_length", "no pair is that short: raise it")
+	}
+	if c.Loss.LanguageModel > 0 {
+		for i := range d.questions {
+			d.questions[i].assignPredictions()
+		}
 	}
 	return d, nil
 }
@@ -197,21 +233,4 @@ func prefixUnits(t *data.Tuple) (units []string, opened string) {
 		units = append(units, unit)
 	}
 	return units, ""
-}
-
-// split cuts a batch of questions into micro-batches of at most budget tokens; a
-// question that alone passes it gets one of its own.
-func split(questions []*question, budget int) [][]*question {
-	var parts [][]*question
-	tokens := 0
-	for _, q := range questions {
-		n := q.tokens()
-		if len(parts) == 0 || tokens+n > budget {
-			parts = append(parts, nil)
-			tokens = 0
-		}
-		parts[len(parts)-1] = append(parts[len(parts)-1], q)
-		tokens += n
-	}
-	return parts
 }

@@ -158,36 +158,6 @@ func TestEpochsVisitEveryQuestionOnce(t *testing.T) {
 	}
 }
 
-// Micro-batches keep the questions whole and in order, and stay in their budget
-// unless a single question passes it.
-func TestSplit(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var batch []*question
-		for _, n := range rapid.SliceOfN(rapid.IntRange(1, 50), 1, 20).Draw(t, "sizes") {
-			batch = append(batch, &question{prompt: make([]int32, n)})
-		}
-		budget := rapid.IntRange(1, 120).Draw(t, "budget")
-		parts := split(batch, budget)
-		if !slices.Equal(slices.Concat(parts...), batch) {
-			t.Fatal("questions were lost or moved")
-		}
-		size := func(part []*question) (n int) {
-			for _, q := range part {
-				n += q.tokens()
-			}
-			return n
-		}
-		for i, part := range parts {
-			if size(part) > budget && len(part) > 1 {
-				t.Fatalf("part %d has %d tokens of %d", i, size(part), budget)
-			}
-			if i > 0 && size(parts[i-1])+part[0].tokens() <= budget {
-				t.Fatalf("part %d could have held the next question", i-1)
-			}
-		}
-	})
-}
-
 // A prefix is cut where the query's own clauses end.
 func TestPrefixUnits(t *testing.T) {
 	query := "WITH a AS (SELECT 1) SELECT b, 'FROM' FROM a WHERE b > 1 ORDER BY b"

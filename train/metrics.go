@@ -22,9 +22,11 @@ type Metrics struct {
 	GradNorm *float64 `json:"grad_norm,omitempty"`
 	LR       *float64 `json:"lr,omitempty"`
 	Pairs    int      `json:"pairs,omitempty"`
-	// Tokens counts packed tokens, Unpacked what separate sequences would hold.
+	// Tokens counts packed tokens, Unpacked what separate sequences would hold; Sharing
+	// is the second over the first.
 	Tokens          int     `json:"tokens,omitempty"`
 	Unpacked        int     `json:"tokens_unpacked,omitempty"`
+	Sharing         float64 `json:"sharing,omitempty"`
 	TokensPerSecond float64 `json:"tokens_per_second,omitempty"`
 	// Skipped says that loss or gradient was not finite and nothing was updated.
 	Skipped bool `json:"skipped,omitempty"`
@@ -37,8 +39,12 @@ type Metrics struct {
 
 const metricsName = "metrics.jsonl"
 
-// metricsFile appends to metrics.jsonl.
-type metricsFile struct{ f *os.File }
+// metricsFile appends to metrics.jsonl, without allocating.
+type metricsFile struct {
+	f       *os.File
+	encoder *json.Encoder
+	line    Metrics
+}
 
 // openMetrics opens the file for appending, first dropping every line past step
 // lastStep: what a run did after its last checkpoint is done again on resuming.
@@ -55,7 +61,7 @@ func openMetrics(dir string, lastStep int) (*metricsFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &metricsFile{f}, nil
+	return &metricsFile{f: f, encoder: json.NewEncoder(f)}, nil
 }
 
 func metricsUpTo(path string, lastStep int) ([]byte, error) {
@@ -81,13 +87,10 @@ func metricsUpTo(path string, lastStep int) ([]byte, error) {
 // newline.
 func cutShort(line []byte) bool { return !bytes.HasSuffix(line, []byte("\n")) }
 
+// write appends a line, in one write of the file.
 func (w *metricsFile) write(m Metrics) error {
-	line, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	_, err = w.f.Write(append(line, '\n'))
-	return err
+	w.line = m
+	return w.encoder.Encode(&w.line)
 }
 
 func (w *metricsFile) close() error { return w.f.Close() }

@@ -75,8 +75,14 @@ type prm struct {
 	state   state
 	metrics *metricsFile
 	tape    *engine.Tape
-	batch   microBatch
-	pairs   []marginloss.Pair
+	params  []*engine.Param // those that are trained
+
+	// What a step works with; its memory is kept, so that in the long run a step
+	// allocates nothing.
+	questions []*question
+	batch     batch
+	pairs     []marginloss.Pair
+	measured  measured
 
 	operators *engine.Profile // nil without Options.Profile
 }
@@ -159,6 +165,7 @@ func open(ctx context.Context, c Config, o Options) (*prm, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.params = r.model.Trainable()
 	layout, err := r.model.Layout()
 	if err != nil {
 		return nil, c.mistake("model.clause_token", "%w: let it and model.end_token name added tokens of the model's tokenizer, such as <|fim_pad|> and <|im_end|> of Qwen3.5", err)
@@ -178,7 +185,7 @@ func open(ctx context.Context, c Config, o Options) (*prm, error) {
 		return nil, err
 	}
 	o.Log.Info("training", "device", device.Name(), "questions", len(r.data.questions), "pairs", r.data.pairs, "too_long", r.data.tooLong,
-		"held_out", len(r.faults), "steps", r.total, "parameters", elements(r.model.Params()), "trained", elements(r.model.Trainable()), "from_step", r.state.Step)
+		"held_out", len(r.faults), "steps", r.total, "parameters", elements(r.model.Params()), "trained", elements(r.params), "from_step", r.state.Step)
 	return r, replaceFile(filepath.Join(c.Train.Out, ConfigName), []byte(c.Text()))
 }
 
@@ -231,19 +238,20 @@ func (r *prm) shuffle() {
 }
 
 // take returns the questions of the next optimiser step and moves past them: as
-// many as reach train.batch_pairs, never beyond the epoch.
+// many as reach train.batch_pairs, never beyond the epoch. They are valid until the
+// next call.
 func (r *prm) take() []*question {
-	var batch []*question
+	r.questions = r.questions[:0]
 	for pairs := 0; pairs < r.config.Train.BatchPairs && r.state.Next < len(r.order); r.state.Next++ {
 		q := &r.data.questions[r.order[r.state.Next]]
-		batch = append(batch, q)
+		r.questions = append(r.questions, q)
 		pairs += len(q.pairs)
 	}
 	if r.state.Next >= len(r.order) {
 		r.state.Epoch++
 		r.state.Next = 0
 	}
-	return batch
+	return r.questions
 }
 
 // loop runs optimiser steps to the end of the schedule. It returns why it stopped
@@ -295,43 +303,36 @@ func (r *prm) loop(ctx context.Context) (string, error) {
 
 func due(step, every int) bool { return every > 0 && step%every == 0 }
 
-// step runs one optimiser step over a batch of whole questions. The loss is
-// normalised over the batch, so the cut into micro-batches changes nothing but
-// memory.
-func (r *prm) step(batch []*question) (Metrics, error) {
+// measured is what a step measures.
+type measured struct{ loss, accuracy, norm, rate float64 }
+
+// step runs one optimiser step over whole questions. The loss is normalised over all of
+// them, so the cut into micro-batches changes nothing but memory. The metrics are valid
+// until the next step.
+func (r *prm) step(questions []*question) (Metrics, error) {
 	started := time.Now()
-	of := total{questions: len(batch)}
-	for _, q := range batch {
-		for _, p := range q.pairs {
-			of.weight += r.weight(p.margin)
-			of.pairs++
-		}
-	}
-	for _, p := range r.model.Trainable() {
+	of := r.sums(questions)
+	for _, p := range r.params {
 		p.ZeroGrad()
 	}
-	loss, right := 0.0, 0.0
-	m := Metrics{Pairs: of.pairs}
-	for _, part := range split(batch, r.config.Train.MicroBatchTokens) {
-		r.batch.pack(part, r.config.Loss)
-		l, a := r.microBatch(of)
-		loss += l
-		right += a
-		m.Tokens += r.batch.tree.Rows()
-		m.Unpacked += r.batch.unpacked
+	r.measured = measured{}
+	var sharing engine.Sharing
+	for r.batch.lay(questions, r.config.Train.MicroBatchTokens); r.batch.pack(r.config.Loss); sharing.Add(&r.batch.packer) {
+		loss, right := r.microBatch(of)
+		r.measured.loss += loss
+		r.measured.accuracy += right / float64(of.pairs)
 	}
-	norm := gradnorm.Norm(r.device, r.model.Trainable())
-	rate := r.config.Train.learningRate(r.state.Step, r.total)
+	r.measured.norm = gradnorm.Norm(r.device, r.params)
+	r.measured.rate = r.config.Train.learningRate(r.state.Step, r.total)
 	r.state.Step++
-	m.Step = r.state.Step
-	if !finite(loss) || !finite(norm) {
+	m := Metrics{Step: r.state.Step, Pairs: of.pairs, Tokens: sharing.Rows, Unpacked: sharing.Tokens, Sharing: sharing.Ratio()}
+	if !finite(r.measured.loss) || !finite(r.measured.norm) {
 		m.Skipped = true
-		return m, r.skip(batch)
+		return m, r.skip(questions)
 	}
 	r.state.BadRun = 0
-	r.update(rate, min(1, r.config.Train.GradClip/(norm+1e-6)))
-	accuracy := right / float64(of.pairs)
-	m.Loss, m.Accuracy, m.GradNorm, m.LR = &loss, &accuracy, &norm, &rate
+	r.update(r.measured.rate, min(1, r.config.Train.GradClip/(r.measured.norm+1e-6)))
+	m.Loss, m.Accuracy, m.GradNorm, m.LR = &r.measured.loss, &r.measured.accuracy, &r.measured.norm, &r.measured.rate
 	m.TokensPerSecond = float64(m.Tokens) / time.Since(started).Seconds()
 	return m, nil
 }
@@ -347,19 +348,30 @@ func (r *prm) weight(margin float64) float64 {
 	return 1
 }
 
-// total is what an optimiser step's loss is divided by, whatever its cut into
+// sums are what an optimiser step's loss is divided by, whatever its cut into
 // micro-batches.
-type total struct {
+type sums struct {
 	weight           float64
 	pairs, questions int
 }
 
+func (r *prm) sums(questions []*question) sums {
+	of := sums{questions: len(questions)}
+	for _, q := range questions {
+		for _, p := range q.pairs {
+			of.weight += r.weight(p.margin)
+			of.pairs++
+		}
+	}
+	return of
+}
+
 // microBatch adds the gradients of the packed questions. It returns their share of
 // the step's loss and how many tuples are ordered right.
-func (r *prm) microBatch(of total) (loss, right float64) {
+func (r *prm) microBatch(of sums) (loss, right float64) {
 	b, c := &r.batch, r.config.Loss
 	r.tape.Reset()
-	hidden := r.model.Backbone.Hidden(r.tape, &b.tree)
+	hidden := r.model.Backbone.Hidden(r.tape, &b.packer.Tree)
 	scores := r.model.ScoresOf(r.tape, hidden, b.rows)
 	r.pairs = r.pairs[:0]
 	for _, k := range b.comparisons {
@@ -403,7 +415,7 @@ func (r *prm) languageModel(hidden *engine.Tensor, scale float64) float64 {
 
 func (r *prm) update(rate, scale float64) {
 	c := r.config.Train
-	adamw.Step(r.device, r.model.Trainable(), r.moments, adamw.Options{
+	adamw.Step(r.device, r.params, r.moments, adamw.Options{
 		LR: rate, Beta1: c.Beta1, Beta2: c.Beta2, Eps: c.Epsilon, WeightDecay: c.WeightDecay,
 	}, scale)
 }

@@ -59,7 +59,7 @@ func (b *bar) Step(done, total int, m Metrics) {
 		eta = fmt.Sprintf("  ETA %v", left)
 	}
 	if m.Loss != nil {
-		b.text.Store(fmt.Sprintf(" loss %.3f  %.0f tokens/s%s", *m.Loss, m.TokensPerSecond, eta))
+		b.text.Store(fmt.Sprintf(" loss %.3f  %.0f tokens/s  sharing %.1f%s", *m.Loss, m.TokensPerSecond, m.Sharing, eta))
 	}
 	if b.bar == nil {
 		b.pool = mpb.New(mpb.WithOutput(b.out), mpb.WithWidth(40), mpb.WithAutoRefresh())
@@ -109,7 +109,7 @@ func (l *lines) Step(done, total int, m Metrics) {
 	}
 	l.last = time.Now()
 	l.log.Info("step", "done", done, "total", total, "loss", round(*m.Loss), "accuracy", round(*m.Accuracy),
-		"tokens_per_second", int(m.TokensPerSecond), "eta", left)
+		"tokens_per_second", int(m.TokensPerSecond), "sharing", round(m.Sharing), "eta", left)
 }
 
 func round(x float64) float64 { return math.Round(x*1000) / 1000 }
