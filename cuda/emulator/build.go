@@ -39,8 +39,7 @@ var ErrNoCompiler = errors.New("the CUDA emulator needs g++ and addr2line on x86
 
 // Build compiles kernel texts and opens the library, which stays open. What was built
 // before from the same texts, by the same compiler, is taken from caper/emulator in the
-// user's cache folder. Texts are
-// compiled as they stand, with kernels found by their form,
+// user's cache folder. Texts are compiled as they stand; kernels are found by their form,
 //
 //	extern "C" __global__ void __launch_bounds__(threads) name(
 //

@@ -15,6 +15,10 @@
 // asynchronous copies and products land only when they are waited for, and their
 // destinations hold NaN until then.
 //
+// Not modelled are time, occupancy, bank conflicts, clusters, the rounding inside matrix
+// units and the card's weak order of memory. Blocks run one after the other and threads
+// are not interrupted: a thread that spins on memory until another one writes it never ends.
+//
 // A built library is self-contained. Its C interface, in emulator.h, lets a stand-in
 // for libcuda launch the same kernels by name: dlopen Library.Path, then
 // caper_emu_kernels for names and parameter layouts, caper_emu_run with
