@@ -173,15 +173,25 @@ func init() {
 	}
 }
 
+var (
+	listed   = regexp.MustCompile(`(?m)^(?:CALL|IN_CONTEXT)\((\w+),`)
+	constant = regexp.MustCompile(`\b(CU\w+) = (\d+)`)
+)
+
 // driverCalls are the names in calls.h.
-func driverCalls() []string {
-	text, err := os.ReadFile("calls.h")
-	if err != nil {
-		panic(err)
-	}
+func driverCalls(t *testing.T) []string {
 	var names []string
-	for _, m := range regexp.MustCompile(`(?m)^(?:CALL|IN_CONTEXT)\((\w+),`).FindAllStringSubmatch(string(text), -1) {
+	for _, m := range listed.FindAllStringSubmatch(readFile(t, "calls.h"), -1) {
 		names = append(names, m[1])
 	}
 	return names
+}
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
