@@ -183,7 +183,7 @@ static std::string text_of_signal() {
     for (const Thread &t : block.threads)
         if (p >= t.stack - STACK_GUARD && p < t.stack) return "stack overflow: local variables of more than " + std::to_string(STACK_BYTES >> 10) + " KiB";
     if (near_shared(p)) snprintf(text, sizeof text, "out of bounds: %s an address outside the block's shared memory (%td bytes past its end)", verb, p - shared_end());
-    else snprintf(text, sizeof text, "out of bounds: %s address %p, where no memory is", verb, p);
+    else snprintf(text, sizeof text, "out of bounds: %s address %#lx, where no memory is", verb, (uintptr_t)p);
     return text;
 }
 

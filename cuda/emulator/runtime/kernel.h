@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <type_traits>
 #include <utility>
 
 #include "emulator.h"
@@ -17,12 +18,12 @@ struct Index { unsigned x, y, z; };
 struct Position { Index thread, block, block_size, grid_size; };
 extern Position position;
 
-// ---- Shared memory
+// ---- Shared memory (shared.cpp)
 void *static_shared(const void *declaration, size_t bytes, size_t align);
 void *dynamic_shared();
 uint32_t shared_address(const void *p);
 
-// ---- Loads and stores
+// ---- Loads and stores (access.cpp)
 [[noreturn]] void misaligned(const void *p, size_t size);
 uint64_t atomic_load(const void *p, size_t size); // the first half of an atomic operation
 void atomic_store(void *p, size_t size, uint64_t value);

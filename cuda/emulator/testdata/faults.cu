@@ -61,8 +61,8 @@ extern "C" __global__ void __launch_bounds__(128) right_blocks(const bf16* in, f
 }
 
 extern "C" __global__ void __launch_bounds__(128) plain_and_atomic(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
-    if (threadIdx.x == 0) out[0] = 0; // want races: race: writes global|^
-    atomicAdd(&out[0], 1.f);          // want races: race: (reads|writes) global|^
+    if (threadIdx.x == 0) out[0] = 0; // want races: race: writes global
+    atomicAdd(&out[0], 1.f);          // want races: race: (reads|writes) global
 }
 
 extern "C" __global__ void __launch_bounds__(128) uninitialised(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
@@ -122,7 +122,7 @@ extern "C" __global__ void __launch_bounds__(128) write_before_start(const bf16*
 
 extern "C" __global__ void __launch_bounds__(128) null_pointer(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
     const float* none = out - (u64)out / 4;
-    out[0] = none[threadIdx.x]; // want plain: out of bounds: reads address 0x|^
+    out[0] = none[threadIdx.x]; // want plain: out of bounds: reads address 0,|reads address 0x
 }
 
 extern "C" __global__ void __launch_bounds__(128) past_dynamic(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
@@ -297,10 +297,10 @@ extern "C" __global__ void __launch_bounds__(128) load_without_wait(const bf16* 
         mbarrier_init(b, 1);
         mbarrier_fence_init();
         mbarrier_arrive_expect(b, 1024);
-        tma_load_2d(s, &map, 0, 0, b); // want plain: missing wait: the block ends while this copy is under way|^
+        tma_load_2d(s, &map, 0, 0, b); // want plain: missing wait: the block ends while this copy is under way
     }
     __syncthreads();
-    out[threadIdx.x] = to_f32(s[threadIdx.x]); // want races: missing wait: reads shared memory under the asynchronous copy|^
+    out[threadIdx.x] = to_f32(s[threadIdx.x]); // want races: missing wait: reads shared memory under the asynchronous copy
 }
 
 extern "C" __global__ void __launch_bounds__(128) right_load(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
@@ -416,7 +416,7 @@ extern "C" __global__ void __launch_bounds__(128) overwritten_operand(const bf16
     fence_async_shared();
     __syncthreads();
     wgmma_fence();
-    wgmma<32>(d, wgmma_tile(s), wgmma_tile(s + 4096), true); // want races: race: reads shared|missing fence|^
+    wgmma<32>(d, wgmma_tile(s), wgmma_tile(s + 4096), true); // want races: race: reads shared|missing fence
     wgmma_commit();
     s[threadIdx.x] = to_bf16(0); // before the product has read it
     wgmma_wait<0>();
