@@ -1,5 +1,4 @@
-// What the parts of the runtime do when a block begins, when a thread exits and when
-// the block ends.
+// What the parts of the runtime do when a block begins and when a thread exits.
 #pragma once
 
 #include "block.h"
@@ -16,6 +15,5 @@ void reset_warpgroups();
 
 void exit_copies();
 void exit_warpgroups();
-
 
 } // namespace emu
