@@ -5,7 +5,6 @@ package cuda
 // #include <stdlib.h>
 // #include "cublaslt.h"
 //
-// static size_t blas_version(void) { return caper_cublaslt.cublasLtGetVersion(); }
 // static const char *blas_status(cublasStatus_t s) { return caper_cublaslt.cublasLtGetStatusName(s); }
 // static cublasStatus_t blas_create(CUcontext c, cublasLtHandle_t *h) { return cuCtxSetCurrent(c) ? CUBLAS_STATUS_NOT_INITIALIZED : caper_cublaslt.cublasLtCreate(h); }
 // static cublasStatus_t blas_destroy(CUcontext c, cublasLtHandle_t h) { return cuCtxSetCurrent(c) ? CUBLAS_STATUS_NOT_INITIALIZED : caper_cublaslt.cublasLtDestroy(h); }

@@ -31,6 +31,17 @@ func (i Info) Arch() string {
 	return fmt.Sprintf("sm_%d%da", i.Major, i.Minor)
 }
 
+// usable says why kernels cannot run on the GPU, nil if they can.
+func (i Info) usable() error {
+	if i.Major < 8 {
+		return fmt.Errorf("%s has compute capability %d.%d: bf16 needs 8.0 (A100, RTX 30) or later", i, i.Major, i.Minor)
+	}
+	if !i.MemoryPools {
+		return fmt.Errorf("%s has no memory pools: its driver or its virtual GPU's profile switches them off", i)
+	}
+	return nil
+}
+
 // String names the GPU in messages.
 func (i Info) String() string { return fmt.Sprintf("GPU %d (%s)", i.Ordinal, i.Name) }
 
@@ -115,11 +126,8 @@ func Open(ordinal int) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Major < 8 {
-		return nil, fmt.Errorf("%s has compute capability %d.%d: bf16 needs 8.0 (A100, RTX 30) or later", info, info.Major, info.Minor)
-	}
-	if !info.MemoryPools {
-		return nil, fmt.Errorf("%s has no memory pools: its driver or its virtual GPU's profile switches them off", info)
+	if err := info.usable(); err != nil {
+		return nil, err
 	}
 	d := &Device{Info: info, Driver: version, handle: handle}
 	if r := C.cuDevicePrimaryCtxRetain(&d.context, handle); r != 0 {

@@ -27,6 +27,7 @@ type commands struct {
 	Train        struct {
 		PRM trainPRMCommand `cmd:"" name:"prm" help:"Train a Clause-PRM on preference tuples."`
 	} `cmd:"" help:"Train a model."`
+	Doctor   doctorCommand   `cmd:"" help:"What of this machine caper can use, what is missing, and how to get it."`
 	Plan     planCommand     `cmd:"" help:"Memory and time of training a model on some GPUs; no GPU needed."`
 	Localize localizeCommand `cmd:"" help:"Find the faulty clause of failed queries with a Clause-PRM, and measure it."`
 	Report   reportCommand   `cmd:"" help:"Write a self-contained HTML report of a run."`
