@@ -26,6 +26,7 @@ func (c *evalEMCommand) Help() string {
 func (c *evalEMCommand) Validate() error { return c.check() }
 
 func (c *evalEMCommand) Run(ctx context.Context) error {
+	defer collectRarely()()
 	bench, err := c.open("")
 	if err != nil {
 		return err

@@ -33,6 +33,7 @@ func (c *evalEXCommand) Validate() error {
 }
 
 func (c *evalEXCommand) Run(ctx context.Context) error {
+	defer collectRarely()()
 	bench, err := c.open(eval.Rule(c.Rule))
 	if err != nil {
 		return err

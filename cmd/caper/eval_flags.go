@@ -71,7 +71,9 @@ func (f *evalFlags) groups(bench *data.Benchmark, schemas *eval.Schemas) (*eval.
 	return eval.NewGroups(questions, schemas), nil
 }
 
-func (f *evalFlags) workers() int { return cmp.Or(f.Workers, runtime.NumCPU()) }
+// workers is how many predictions are in hand at a time. Queries run in as many processes
+// as there are cores; more predictions than that, since some wait for one another's gold.
+func (f *evalFlags) workers() int { return cmp.Or(f.Workers, 3*runtime.NumCPU()) }
 
 // print shows a summary.
 func (f *evalFlags) print(summary fmt.Stringer) error {

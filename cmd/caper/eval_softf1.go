@@ -21,6 +21,7 @@ func (c *evalSoftF1Command) Help() string {
 func (c *evalSoftF1Command) Validate() error { return c.check() }
 
 func (c *evalSoftF1Command) Run(ctx context.Context) error {
+	defer collectRarely()()
 	bench, err := c.open(eval.Bird)
 	if err != nil {
 		return err
