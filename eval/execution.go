@@ -148,26 +148,45 @@ func newJudge(databases Databases, o ExecutionOptions, by Evaluator) *judge {
 // says that the database is missing; a damaged one is a verdict.
 func (j *judge) judge(ctx context.Context, r data.Rollout) (out Judged, err error) {
 	out = Judged{Rollout: r, By: j.by}
-	variants, err := j.databases.Variants(r.DBID)
-	if err != nil {
+	c := &candidate{Rollout: r, ran: map[execution]records{}}
+	if c.variants, err = j.databases.Variants(r.DBID); err != nil {
 		out.Verdict, out.Message, err = failure(err)
 		out.Strict = out.Verdict
 		return out, err
 	}
-	if out.Verdict, out.Message, err = j.verdict(ctx, variants, j.quirks, r); err != nil {
+	if out.Verdict, out.Message, err = j.verdict(ctx, c, j.quirks); err != nil {
 		return out, err
 	}
 	out.Strict = out.Verdict
 	if len(j.quirks) > 0 {
-		if out.Strict, _, err = j.verdict(ctx, variants, nil, r); err != nil {
+		if out.Strict, _, err = j.verdict(ctx, c, nil); err != nil {
 			return out, err
 		}
 	}
 	if j.explain && out.Strict != out.Verdict {
-		out.Quirks, err = j.smallest(ctx, variants, out)
+		out.Quirks, err = j.smallest(ctx, c, out.Verdict)
 	}
 	return out, err
 }
+
+// candidate is one that is judged, under one set of quirks after the other.
+type candidate struct {
+	data.Rollout
+	variants []*sqlexec.Database
+	ran      map[execution]records
+}
+
+// execution is what runs on a database, records what comes of it.
+type (
+	execution struct {
+		db *sqlexec.Database
+		texts
+	}
+	records struct {
+		gold, pred sqlexec.Record
+		err        error
+	}
+)
 
 // isDatabaseFault tells a database that cannot be used from a machine that gives no more
 // files, processes or memory, where the next database would fare no better.
@@ -185,15 +204,15 @@ func isDatabaseFault(err error) bool {
 }
 
 // smallest leaves out one quirk after the other as long as the verdict stays.
-func (j *judge) smallest(ctx context.Context, variants []*sqlexec.Database, out Judged) (sqlexec.Quirks, error) {
+func (j *judge) smallest(ctx context.Context, c *candidate, verdict Verdict) (sqlexec.Quirks, error) {
 	quirks := j.quirks
 	for _, q := range j.quirks {
 		fewer := quirks.Without(q)
-		v, _, err := j.verdict(ctx, variants, fewer, out.Rollout)
+		v, _, err := j.verdict(ctx, c, fewer)
 		if err != nil {
 			return nil, err
 		}
-		if v == out.Verdict {
+		if v == verdict {
 			quirks = fewer
 		}
 	}
@@ -201,32 +220,39 @@ func (j *judge) smallest(ctx context.Context, variants []*sqlexec.Database, out 
 }
 
 // verdict judges under a set of quirks.
-func (j *judge) verdict(ctx context.Context, variants []*sqlexec.Database, quirks sqlexec.Quirks, r data.Rollout) (Verdict, string, error) {
-	same := func(gold, pred sqlexec.Record) (bool, error) { return quirks.SameRecords(gold, pred, r.Gold), nil }
+func (j *judge) verdict(ctx context.Context, c *candidate, quirks sqlexec.Quirks) (Verdict, string, error) {
+	same := func(gold, pred sqlexec.Record) (bool, error) { return quirks.SameRecords(gold, pred, c.Gold), nil }
 	unreadable := false
 	if quirks.Has(SelectKeys) || quirks.Has(Unreadable) {
-		keys, unread, err := newSelectKeys(j.schemas, r, quirks)
+		keys, unread, err := newSelectKeys(j.schemas, c.Rollout, quirks)
 		if err != nil {
 			return unreadGold(err)
 		}
 		unreadable = unread && quirks.Has(Unreadable)
 		if quirks.Has(SelectKeys) && !unread {
 			same = func(gold, pred sqlexec.Record) (bool, error) {
-				return keys.same(gold.Result(), pred.Result(), r.Gold, quirks)
+				return keys.same(gold.Result(), pred.Result(), c.Gold, quirks)
 			}
 		}
 	}
+	variants := c.variants
 	if quirks.Has(OneDatabase) {
 		variants = variants[:1]
 	}
-	texts := newTexts(r, quirks)
+	texts := newTexts(c.Rollout, quirks)
 	if v, message := texts.refusal(quirks); v != "" {
 		return v, message, nil
 	}
 	for _, db := range variants {
-		gold, pred, err := j.run(ctx, db, texts)
-		if err != nil {
-			return failure(err)
+		e := execution{db, texts}
+		ran, known := c.ran[e]
+		if !known {
+			ran.gold, ran.pred, ran.err = j.run(ctx, db, texts)
+			c.ran[e] = ran
+		}
+		gold, pred := ran.gold, ran.pred
+		if ran.err != nil {
+			return failure(ran.err)
 		}
 		if quirks.Has(sqlexec.BadBytesFail) {
 			if v := unreadText(gold, pred); v != "" {

@@ -40,7 +40,7 @@ type Groups struct {
 
 	schemas    *Schemas
 	difficulty map[questionKey]string
-	hardness   map[questionKey]string
+	hardness   map[goldKey]string
 	answered   map[string]map[questionKey]bool // by source
 }
 
@@ -54,7 +54,7 @@ func NewGroups(questions []data.Question, schemas *Schemas) *Groups {
 	g := &Groups{
 		ByHardness: map[string]*Tally{}, ByDifficulty: map[string]*Tally{}, ByDatabase: map[string]*Tally{}, BySource: map[string]*Tally{},
 		Missing: map[string]int{}, schemas: schemas,
-		difficulty: map[questionKey]string{}, hardness: map[questionKey]string{}, answered: map[string]map[questionKey]bool{},
+		difficulty: map[questionKey]string{}, hardness: map[goldKey]string{}, answered: map[string]map[questionKey]bool{},
 	}
 	for _, q := range questions {
 		g.difficulty[questionKey{q.ID.String(), q.DBID, q.Question}] = q.Difficulty
@@ -68,7 +68,7 @@ func (g *Groups) Add(r data.Rollout, score float64) {
 	if difficulty := g.difficulty[key]; difficulty != "" {
 		add(g.ByDifficulty, difficulty, score)
 	} else {
-		add(g.ByHardness, g.hardnessOf(key, r), score)
+		add(g.ByHardness, g.hardnessOf(r), score)
 	}
 	add(g.ByDatabase, r.DBID, score)
 	add(g.BySource, r.Source, score)
@@ -97,7 +97,11 @@ func add(groups map[string]*Tally, name string, score float64) {
 	groups[name].add(score)
 }
 
-func (g *Groups) hardnessOf(key questionKey, r data.Rollout) string {
+// goldKey names a gold query; several questions may have the same.
+type goldKey struct{ db, gold string }
+
+func (g *Groups) hardnessOf(r data.Rollout) string {
+	key := goldKey{r.DBID, r.Gold}
 	if known := g.hardness[key]; known != "" {
 		return known
 	}
