@@ -5,6 +5,9 @@ package engine
 type arena struct {
 	blocks32 []block[float32]
 	blocks64 []block[float64]
+	// On a device of shapes only what would be handed out is counted, in elements: now,
+	// and at most.
+	counted, most int
 }
 
 type block[F any] struct {
@@ -22,8 +25,23 @@ const (
 func (a *arena) float32s(n int) []float32 { return take(&a.blocks32, n) }
 func (a *arena) float64s(n int) []float64 { return take(&a.blocks64, n) }
 
+func (a *arena) count(n int) {
+	a.counted += aligned(n)
+	a.most = max(a.most, a.counted)
+}
+
+// reserve makes room for n float32 in one block, where there is none yet.
+func (a *arena) reserve(n int) {
+	if n > 0 && len(a.blocks32) == 0 {
+		a.blocks32 = append(a.blocks32, block[float32]{data: make([]float32, n)})
+		wantHugePages(a.blocks32[0].data)
+	}
+}
+
+func aligned(n int) int { return (n + alignElements - 1) / alignElements * alignElements }
+
 func take[F any](blocks *[]block[F], n int) []F {
-	room := (n + alignElements - 1) / alignElements * alignElements
+	room := aligned(n)
 	for i := range *blocks {
 		b := &(*blocks)[i]
 		if b.used+room <= len(b.data) {
@@ -40,6 +58,7 @@ func take[F any](blocks *[]block[F], n int) []F {
 }
 
 func (a *arena) reset() {
+	a.counted = 0
 	for i := range a.blocks32 {
 		a.blocks32[i].used = 0
 	}

@@ -78,11 +78,13 @@ func (t *Tape) keep(y *Tensor) {
 		panic("engine: a layer's result must be a whole tensor, not a view")
 	}
 	if y.brief {
-		if y.F32 != nil {
+		switch {
+		case t.CPU():
 			y.F32 = append(t.values.float32s(len(y.F32))[:0], y.F32...)
-		}
-		if y.F64 != nil {
+		case t.Reference():
 			y.F64 = append(t.values.float64s(len(y.F64))[:0], y.F64...)
+		default:
+			t.values.count(y.Rows * y.Cols)
 		}
 	}
 	y.inner, y.brief = false, false

@@ -3,9 +3,10 @@ package engine
 import "unsafe"
 
 // Shapes returns a device whose tensors have a shape and no elements, each of which
-// would take elementBytes. Operators do nothing on it but ask for their tensors, so a
-// step of any size is walked at once and in no memory; an Observer hears what it
-// would launch.
+// would take elementBytes. Operators do nothing on it but ask for their tensors and for
+// what scratch they take on the CPU, so a step of any size is walked at once and in no
+// memory; an Observer hears what it would launch, and Tape.Demand tells what memory the
+// CPU would need.
 func Shapes(elementBytes int) Device { return shapeDevice{elementBytes} }
 
 type shapeDevice struct{ width int }

@@ -119,6 +119,7 @@ func (t *Tape) tensor(memory *arena, rows, cols int) *Tensor {
 		x.F32 = memory.float32s(rows * cols)
 	default:
 		*x = *t.dev.tensor(rows, cols)
+		memory.count(rows * cols)
 	}
 	if t.Poison {
 		poison(x.F32)
@@ -137,6 +138,10 @@ func (t *Tape) Zeros(rows, cols int) *Tensor {
 // Scratch returns n float32 with undefined content for the operator that is
 // running. It is valid until the operator's Forward or Backward returns.
 func (t *Tape) Scratch(n int) []float32 {
+	if !t.CPU() {
+		t.scratch.count(n)
+		return nil
+	}
 	s := t.scratch.float32s(n)
 	if t.Poison {
 		poison(s)
@@ -207,13 +212,50 @@ func (t *Tape) Reset() {
 	}
 }
 
+// arenas lists all of the tape's memory.
+func (t *Tape) arenas() [arenas]*arena {
+	return [arenas]*arena{&t.values, &t.scratch, &t.brief, &t.previous, &t.innerGrads}
+}
+
+const arenas = 5
+
 // Bytes returns the memory that the tape's arenas hold.
 func (t *Tape) Bytes() int {
 	n := 0
-	for _, a := range []*arena{&t.values, &t.scratch, &t.brief, &t.previous, &t.innerGrads} {
+	for _, a := range t.arenas() {
 		n += a.bytes()
 	}
 	return n
+}
+
+// Demand is the memory that steps of a tape take on the CPU, by arena, in elements.
+type Demand [arenas]int
+
+// Bytes returns the memory in bytes, of float32.
+func (d Demand) Bytes() int {
+	n := 0
+	for _, elements := range d {
+		n += 4 * elements
+	}
+	return n
+}
+
+// Demand returns what the steps so far would have taken on the CPU. The tape is one on a
+// device of shapes.
+func (t *Tape) Demand() (d Demand) {
+	for i, a := range t.arenas() {
+		d[i] = a.most
+	}
+	return d
+}
+
+// Reserve takes the memory for steps at once, before the first: they will hold that
+// much and no more, whatever their order. A tape that is not told takes memory as larger
+// and larger steps come.
+func (t *Tape) Reserve(d Demand) {
+	for i, a := range t.arenas() {
+		a.reserve(d[i])
+	}
 }
 
 func (t *Tape) header() *Tensor {

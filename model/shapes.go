@@ -18,3 +18,19 @@ func OnShapes(c Config, dev engine.Device, frozen bool) (*Model, error) {
 	m := build(c, dev, p, p)
 	return m, p.Finish()
 }
+
+// OnShapes returns a model like m on a device of shapes: with the same weights frozen,
+// adapter and head. Its steps take on the tape what those of m do.
+func (m *Model) OnShapes(dev engine.Device) (*Model, error) {
+	twin, err := OnShapes(m.Config, dev, m.Embedding.Grad == nil)
+	if err != nil {
+		return nil, err
+	}
+	twin.setLabels(m.labels)
+	if m.Adapter != nil {
+		c := m.Adapter.Config
+		c.Targets = m.Adapter.Targets()
+		err = twin.AddAdapter(c, c.Base, 0)
+	}
+	return twin, err
+}

@@ -69,6 +69,7 @@ type Train struct {
 	BatchPairs        int      `toml:"batch_pairs" comment:"pairs an optimiser step, at least; questions are never split"`
 	MicroBatchTokens  int      `toml:"micro_batch_tokens" comment:"tokens of one packed forest at most"`
 	Checkpointing     string   `toml:"checkpointing" comment:"none, selective or full: which activations the backward pass makes again to save memory"`
+	MemoryGB          float64  `toml:"memory_gb" comment:"most that steps may take, in GB of 1e9 bytes; 0: nine tenths of the machine's memory"`
 	MaxLength         int      `toml:"max_length" comment:"tokens of one sequence; longer pairs are left out and counted"`
 	LR                float64  `toml:"lr"`
 	MinLRRatio        float64  `toml:"min_lr_ratio" comment:"learning rate at the end, as a share of lr"`

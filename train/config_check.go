@@ -48,7 +48,7 @@ var ranges = []struct {
 		"train.keep_checkpoints", "train.max_bad_steps", "loss.alpha", "lora.alpha",
 	}},
 	{"must be 0 or more, and finite", func(x float64) bool { return x >= 0 && !math.IsInf(x, 0) }, []string{
-		"train.max_steps", "train.weight_decay", "train.validate_every", "train.validate_questions", "train.patience", "train.checkpoint_every", "lora.rank",
+		"train.max_steps", "train.weight_decay", "train.validate_every", "train.validate_questions", "train.patience", "train.checkpoint_every", "train.memory_gb", "lora.rank",
 		"loss.offset", "loss.center", "loss.contrast", "loss.divergence", "loss.language_model",
 	}},
 	{"must lie in [0, 1]", func(x float64) bool { return x >= 0 && x <= 1 }, []string{

@@ -178,6 +178,10 @@ func open(ctx context.Context, c Config, o Options) (*prm, error) {
 	}
 	r.total = r.steps()
 	r.shuffle()
+	memory, err := r.plan(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(c.Train.Out, 0o755); err != nil {
 		return nil, err
 	}
@@ -186,6 +190,8 @@ func open(ctx context.Context, c Config, o Options) (*prm, error) {
 	}
 	o.Log.Info("training", "device", device.Name(), "questions", len(r.data.questions), "pairs", r.data.pairs, "too_long", r.data.tooLong,
 		"held_out", len(r.faults), "steps", r.total, "parameters", elements(r.model.Params()), "trained", elements(r.params), "from_step", r.state.Step)
+	o.Log.Info("memory of a step", "total", bytesText(memory.Total()), "weights", bytesText(memory.Weights), "gradients", bytesText(memory.Gradients),
+		"optimiser", bytesText(memory.Moments), "activations", bytesText(memory.Activations), "checkpointing", c.Train.Checkpointing, "limit", bytesText(c.Train.memoryLimit()))
 	return r, replaceFile(filepath.Join(c.Train.Out, ConfigName), []byte(c.Text()))
 }
 

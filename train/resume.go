@@ -28,7 +28,7 @@ func checkFolder(c Config, resume bool, from string, saved state) error {
 // identity is the configuration without the values that change no result: they may
 // differ between the parts of a run.
 func (c Config) identity() Config {
-	c.Train.Out, c.Train.Threads, c.Train.CheckpointEvery, c.Train.KeepCheckpoints = "", 0, 0, 0
+	c.Train.Out, c.Train.Threads, c.Train.CheckpointEvery, c.Train.KeepCheckpoints, c.Train.MemoryGB = "", 0, 0, 0, 0
 	c.Train.Checkpointing = Defaults().Train.Checkpointing
 	return c
 }

@@ -11,7 +11,11 @@ package deltagate
 // #include "deltagate.h"
 import "C"
 
-import "caper/engine"
+import (
+	"unsafe"
+
+	"caper/engine"
+)
 
 func cpuForward(t *engine.Tape, o *op) {
 	C.deltagate_forward((*C.struct_cpu)(t.CPURuntime()), arguments(o))
@@ -20,9 +24,14 @@ func cpuForward(t *engine.Tape, o *op) {
 func cpuDecayBackward(t *engine.Tape, o *op, dg, da, daLog, ddtBias *engine.Tensor) {
 	a := arguments(o)
 	a.dg, a.da, a.da_log, a.ddt_bias = matrix(dg), matrix(da), matrix(daLog), matrix(ddtBias)
-	blocks := (o.a.Rows + C.BLOCK_ROWS - 1) / C.BLOCK_ROWS
-	a.partial = (*C.float)(&t.Scratch(blocks * 2 * o.a.Cols)[0])
+	a.partial = partial(t, o)
 	C.deltagate_decay_backward((*C.struct_cpu)(t.CPURuntime()), a)
+}
+
+// partial is room for the blocks' sums that make up the gradients of the vectors.
+func partial(t *engine.Tape, o *op) *C.float {
+	blocks := (o.a.Rows + C.BLOCK_ROWS - 1) / C.BLOCK_ROWS
+	return (*C.float)(unsafe.SliceData(t.Scratch(blocks * 2 * o.a.Cols)))
 }
 
 func cpuBetaBackward(t *engine.Tape, o *op, dbeta, db *engine.Tensor) {

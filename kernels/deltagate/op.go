@@ -44,6 +44,8 @@ func (o *op) Backward(t *engine.Tape) {
 			specDecayBackward(o.a, o.aLog, o.dtBias, o.g, dg, da, daLog, ddtBias)
 		case t.CPU():
 			cpuDecayBackward(t, o, dg, da, daLog, ddtBias)
+		default:
+			partial(t, o)
 		}
 	}
 	if dbeta := t.Gradient(o.beta); dbeta != nil {

@@ -25,17 +25,14 @@ const (
 
 func cpuForward(t *engine.Tape, o *op) {
 	a := arguments(t, o)
-	levels, _ := extent(o.tree)
-	reserve(t, o, &a, 1+levels)
+	a.task_states, a.states = forwardStates(t, o)
 	C.deltarule_forward(a)
 }
 
 func cpuBackward(t *engine.Tape, o *op, dout, dq, dk, dv, dg, dbeta *engine.Tensor) {
 	a := arguments(t, o)
 	a.dout, a.dq, a.dk, a.dv, a.dg, a.dbeta = matrix(dout), matrix(dq), matrix(dk), matrix(dv), matrix(dg), matrix(dbeta)
-	levels, chunks := extent(o.tree)
-	a.path_states = C.int(1 + chunks)
-	reserve(t, o, &a, 1+chunks+levels)
+	a.path_states, a.task_states, a.states = backwardStates(t, o)
 	C.deltarule_backward(a)
 }
 
@@ -52,25 +49,40 @@ func extent(tree *engine.Tree) (levels, chunks int) {
 	return levels, chunks
 }
 
-// reserve gives every task n states for each of its value heads.
-func reserve(t *engine.Tape, o *op, a *C.struct_deltarule, n int) {
-	a.task_states = C.int(n)
-	states := int(a.groups) * o.o.ValueHeads * n
-	a.states = (*C.float)(&t.Scratch(states * o.o.KeyDim * o.o.ValueDim)[0])
+// forwardStates and backwardStates are room for the states that a task keeps for each of
+// its value heads: one a level of its trees, and backward one a chunk of a path besides.
+func forwardStates(t *engine.Tape, o *op) (each C.int, room *C.float) {
+	levels, _ := extent(o.tree)
+	return C.int(1 + levels), states(t, o, 1+levels)
 }
 
-func arguments(t *engine.Tape, o *op) C.struct_deltarule {
+func backwardStates(t *engine.Tape, o *op) (path, each C.int, room *C.float) {
+	levels, chunks := extent(o.tree)
+	return C.int(1 + chunks), C.int(1 + chunks + levels), states(t, o, 1+chunks+levels)
+}
+
+func states(t *engine.Tape, o *op, each int) *C.float {
+	n := groups(o) * o.o.ValueHeads * each
+	return (*C.float)(unsafe.SliceData(t.Scratch(n * o.o.KeyDim * o.o.ValueDim)))
+}
+
+// groups is into how many tasks the trees are divided for each key head.
+func groups(o *op) int {
 	trees := 0
 	for _, p := range o.tree.Parent {
 		if p < 0 {
 			trees++
 		}
 	}
+	return max(1, min(trees, enoughTasks/o.o.KeyHeads))
+}
+
+func arguments(t *engine.Tape, o *op) C.struct_deltarule {
 	return C.struct_deltarule{
 		key_heads: C.int(o.o.KeyHeads), value_heads: C.int(o.o.ValueHeads),
 		key_dim: C.int(o.o.KeyDim), value_dim: C.int(o.o.ValueDim),
 		rows: C.int(o.q.Rows), segments: C.int(len(o.tree.Start)),
-		groups: C.int(max(1, min(trees, enoughTasks/o.o.KeyHeads))),
+		groups: C.int(groups(o)),
 		start:  ints(o.tree.Start), len: ints(o.tree.Len), parent: ints(o.tree.Parent),
 		q: matrix(o.q), k: matrix(o.k), v: matrix(o.v), g: matrix(o.g), beta: matrix(o.beta), out: matrix(o.out), residuals: matrix(o.residuals),
 		cpu: (*C.struct_cpu)(t.CPURuntime()),

@@ -58,6 +58,8 @@ func (o *op) Forward(t *engine.Tape) {
 		specForward(o.q, o.k, o.v, o.g, o.beta, o.out, o.tree, o.o)
 	case t.CPU():
 		cpuForward(t, o)
+	default:
+		forwardStates(t, o)
 	}
 }
 
@@ -72,6 +74,8 @@ func (o *op) Backward(t *engine.Tape) {
 		specBackward(o.q, o.k, o.v, o.g, o.beta, dout, dq, dk, dv, dg, dbeta, o.tree, o.o)
 	case t.CPU():
 		cpuBackward(t, o, dout, dq, dk, dv, dg, dbeta)
+	default:
+		backwardStates(t, o)
 	}
 }
 

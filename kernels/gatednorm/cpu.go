@@ -24,10 +24,16 @@ func cpuForward(t *engine.Tape, o *op) {
 func cpuBackward(t *engine.Tape, o *op, dx, dz, dw, dy *engine.Tensor) {
 	a := arguments(o)
 	a.dy, a.dx, a.dz, a.dw = matrix(dy), matrix(dx), matrix(dz), (*C.float)(dw.Pointer())
-	if dw != nil {
-		a.partial = (*C.float)(unsafe.SliceData(t.Scratch(int(C.row_blocks(a.rows)) * o.dim)))
-	}
+	a.partial = partial(t, o, dw)
 	C.gatednorm_backward((*C.struct_cpu)(t.CPURuntime()), a)
+}
+
+// partial is room for the blocks' sums that make up dw.
+func partial(t *engine.Tape, o *op, dw *engine.Tensor) *C.float {
+	if dw == nil {
+		return nil
+	}
+	return (*C.float)(unsafe.SliceData(t.Scratch(int(C.row_blocks(C.int(o.x.Rows))) * o.dim)))
 }
 
 func arguments(o *op) C.struct_gatednorm {

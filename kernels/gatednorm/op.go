@@ -46,6 +46,8 @@ func (o *op) Backward(t *engine.Tape) {
 		specBackward(o, dx, dz, dw, dy)
 	case t.CPU():
 		cpuBackward(t, o, dx, dz, dw, dy)
+	default:
+		partial(t, o, dw)
 	}
 }
 

@@ -22,7 +22,7 @@ func cpuForward(t *engine.Tape, o *op) {
 func cpuBackward(t *engine.Tape, o *op, dy, dhidden, dhead *engine.Tensor) {
 	a := arguments(t, o)
 	a.dy, a.dhidden, a.dhead = matrix(dy), matrix(dhidden), matrix(dhead)
-	a.dx = scratch(t, o.rowBlock()*o.hidden.Cols)
+	a.dx = gathered(t, o)
 	C.logprob_backward((*C.struct_cpu)(t.CPURuntime()), a)
 }
 
@@ -34,7 +34,7 @@ func arguments(t *engine.Tape, o *op) C.struct_logprob {
 		pairs: C.int(len(o.rows)), words: C.int(o.head.Rows), width: C.int(o.hidden.Cols),
 		rows: ints(o.rows), targets: ints(o.targets),
 		hidden: matrix(o.hidden), head: matrix(o.head), y: matrix(o.y), lse: matrix(o.lse),
-		kept: matrix(o.logits), x: scratch(t, o.rowBlock()*o.hidden.Cols),
+		kept: matrix(o.logits), x: gathered(t, o),
 	}
 	if o.logits == nil {
 		a.logits = scratch(t, o.rowBlock()*C.WORDS)
@@ -42,7 +42,12 @@ func arguments(t *engine.Tape, o *op) C.struct_logprob {
 	return a
 }
 
-func scratch(t *engine.Tape, n int) *C.float { return (*C.float)(&t.Scratch(n)[0]) }
+// gathered is room for the rows of a block of pairs.
+func gathered(t *engine.Tape, o *op) *C.float { return scratch(t, o.rowBlock()*o.hidden.Cols) }
+
+func scratch(t *engine.Tape, n int) *C.float {
+	return (*C.float)(unsafe.SliceData(t.Scratch(n)))
+}
 
 func matrix(x *engine.Tensor) C.struct_matrix {
 	return C.struct_matrix{data: (*C.float)(x.Pointer()), stride: C.long(x.Pitch())}

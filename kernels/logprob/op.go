@@ -58,6 +58,8 @@ func (o *op) Forward(t *engine.Tape) {
 		specForward(o.hidden, o.head, o.rows, o.targets, o.y)
 	case t.CPU():
 		cpuForward(t, o)
+	default:
+		arguments(t, o)
 	}
 }
 
@@ -72,6 +74,9 @@ func (o *op) Backward(t *engine.Tape) {
 		specBackward(o.hidden, o.head, o.rows, o.targets, dy, dhidden, dhead)
 	case t.CPU():
 		cpuBackward(t, o, dy, dhidden, dhead)
+	default:
+		arguments(t, o)
+		gathered(t, o)
 	}
 }
 

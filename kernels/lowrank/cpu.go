@@ -18,7 +18,7 @@ func cpuBackward(t *engine.Tape, o *op, dx, da, db, dy *engine.Tensor) {
 	if dx == nil && da == nil {
 		return
 	}
-	du := t.New(o.x.Rows, o.a.Rows)
+	du := gradientOfU(t, o)
 	engine.MatMul(t.Device(), du, plain(dy), plain(o.b), false)
 	scale(du, o.scale)
 	if da != nil {
@@ -28,6 +28,8 @@ func cpuBackward(t *engine.Tape, o *op, dx, da, db, dy *engine.Tensor) {
 		engine.MatMul(t.Device(), dx, plain(du), plain(o.a), true)
 	}
 }
+
+func gradientOfU(t *engine.Tape, o *op) *engine.Tensor { return t.New(o.x.Rows, o.a.Rows) }
 
 // scale multiplies a contiguous matrix.
 func scale(x *engine.Tensor, factor float64) {

@@ -46,6 +46,8 @@ func (o *op) Backward(t *engine.Tape) {
 		specBackward(o, dx, da, db, dy)
 	case t.CPU():
 		cpuBackward(t, o, dx, da, db, dy)
+	default:
+		gradientOfU(t, o)
 	}
 }
 

@@ -24,10 +24,16 @@ func cpuForward(t *engine.Tape, o *op) {
 func cpuBackward(t *engine.Tape, o *op, dx, dw, dy *engine.Tensor) {
 	a := arguments(o)
 	a.dy, a.dx, a.dw = matrix(dy), matrix(dx), (*C.float)(dw.Pointer())
-	if dw != nil {
-		a.partial = (*C.float)(unsafe.SliceData(t.Scratch(int(C.row_blocks(a.rows)) * o.x.Cols)))
-	}
+	a.partial = partial(t, o, dw)
 	C.rmsnorm_backward((*C.struct_cpu)(t.CPURuntime()), a)
+}
+
+// partial is room for the blocks' sums that make up dw.
+func partial(t *engine.Tape, o *op, dw *engine.Tensor) *C.float {
+	if dw == nil {
+		return nil
+	}
+	return (*C.float)(unsafe.SliceData(t.Scratch(int(C.row_blocks(C.int(o.x.Rows))) * o.x.Cols)))
 }
 
 func arguments(o *op) C.struct_rmsnorm {

@@ -48,6 +48,8 @@ func (o *op) Backward(t *engine.Tape) {
 		specBackward(o, dx, dw, dy)
 	case t.CPU():
 		cpuBackward(t, o, dx, dw, dy)
+	default:
+		partial(t, o, dw)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -59,6 +60,15 @@ func attach(c Config, linears, targets []*decoder.Linear, p *decoder.Parameters)
 		a.Parameters = append(a.Parameters, low.A, low.B)
 	}
 	return a
+}
+
+// Targets names the linear maps that the adapter is on, as Config.Targets does.
+func (a *Adapter) Targets() []string {
+	var targets []string
+	for _, l := range a.targets {
+		targets = append(targets, regexp.QuoteMeta(l.Module()))
+	}
+	return targets
 }
 
 // uniform is Kaiming's distribution with a = sqrt(5), as torch draws the weights of
