@@ -101,7 +101,7 @@ var publicReports = []struct {
 		"no labels are masked: a reward model's loss names the rows that it compares"},
 	{67, "openai/prm800k #10", "several alternatives at one step", "TestPackedLossIsThatOfThePairs", ""},
 	{68, "NovaSky-AI/SkyRL #757", "all rewards 0 because an answer tag is absent", "", noPolicy},
-	{69, "verl-project/verl #2079", "rewards by database in a single thread", "TestWorkersChangeNothing", ""},
+	{69, "verl-project/verl #2079", "rewards by database in a single thread", "TestReport69", ""},
 }
 
 const (

@@ -238,27 +238,52 @@ func TestReport54_DoubleEqualsAndSubqueryOnTheRight(t *testing.T) {
 }
 
 func TestReport55_SplittingAndGrouping(t *testing.T) {
-	for _, text := range []string{
-		"SELECT ';' AS a, \"x;y\" FROM t -- ; no end\nWHERE b = 'it''s; here' /* ; */ AND [c;d] = 1",
-		"SELECT CASE WHEN a = ';' THEN 1 END FROM t WHERE b BETWEEN 1 AND 2",
-		"WITH x AS (SELECT 1; ) SELECT 2", // no statement, but cut at its semicolon
+	for text, want := range map[string][]string{
+		"SELECT ';' AS a, \"x;y\" FROM t -- ; no end\nWHERE b = 'it''s; here' /* ; */ AND [c;d] = 1": {
+			"SELECT ';' AS a, \"x;y\" ", "FROM t -- ; no end\n", "WHERE b = 'it''s; here' /* ; */ AND [c;d] = 1"},
+		"SELECT CASE WHEN a = ';' THEN 'FROM' END, CASE b WHEN 1 THEN 2 END FROM t WHERE b BETWEEN 1 AND 2": {
+			"SELECT CASE WHEN a = ';' THEN 'FROM' END, CASE b WHEN 1 THEN 2 END ", "FROM t ", "WHERE b BETWEEN 1 AND 2"},
+		"SELECT a FROM t WHERE b = ';' ; SELECT c FROM u":                  {"SELECT a ", "FROM t ", "WHERE b = ';' ; "},
+		`SELECT "\" FROM t; SELECT "\" FROM u`:                             {`SELECT "\" `, "FROM t; "}, // a backslash escapes nothing
+		"WITH x AS (SELECT 1; ) SELECT 2":                                  {"WITH x AS (SELECT 1; "},   // no statement, but cut at its semicolon
+		"SELECT `select`, [from], \"order by\" FROM `group by` LIMIT 1;  ": {"SELECT `select`, [from], \"order by\" ", "FROM `group by` ", "LIMIT 1;  "},
 	} {
 		checkPartition(t, text)
+		var got []string
+		for _, u := range Clauses(text) {
+			got = append(got, text[u.Start:u.End])
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s\n\tis cut into %q, want %q", text, got, want)
+		}
 	}
-	const text = "SELECT a FROM t WHERE b = ';' ; SELECT c FROM u"
-	units := Clauses(text)
-	if got := text[:units[len(units)-1].End]; got != "SELECT a FROM t WHERE b = ';' ; " {
-		t.Errorf("the first statement is %q", got)
-	}
-	if _, err := Parse(text); err == nil {
+	if _, err := Parse("SELECT a FROM t WHERE b = ';' ; SELECT c FROM u"); err == nil {
 		t.Error("two statements are parsed as one")
 	}
-	n := mustParse(t, "SELECT a FROM t ORDER BY CASE WHEN b THEN c END DESC, d LIMIT 1")
-	if order := n.Child(OrderBy); len(order.Children) != 2 || order.Children[0].Value != "DESC" {
-		t.Errorf("the keys are grouped as %s", shape(order))
+	for text, want := range map[string]string{
+		"SELECT a FROM t WHERE a BETWEEN 1 AND 2 AND b OR c":                  "select[projection[item[a]] from[t] where[or[and[BETWEEN[a 1 2] b] c]]]",
+		"SELECT CASE WHEN a THEN 1 ELSE 0 END AS x, CASE b WHEN 1 THEN 2 END": "select[projection[item[case[when[a 1] else[0]] x] item[case[b when[1 2]]]]]",
+		"SELECT a FROM t ORDER BY CASE WHEN b THEN c END DESC, d LIMIT 1":     "select[projection[item[a]] from[t] order-by[DESC[case[when[b c]]] ASC[d]] limit[1]]",
+	} {
+		if got := shape(mustParse(t, text)); got != want {
+			t.Errorf("%s\n\tis grouped as %s, want %s", text, got, want)
+		}
 	}
 }
 
 func TestReport56_DoubleQuotedStringsAreOn(t *testing.T) {
-	keepsMeaning(t, reportDB(t), `SELECT "a string" FROM airlines WHERE Country = "USA"`, 1)
+	db := reportDB(t)
+	n, scopes := keepsMeaning(t, db, `SELECT "a string", "UID" FROM airlines WHERE Country = "USA"`, 1)
+	for name, want := range map[string]Meaning{"a string": MeansString, "USA": MeansString, "UID": MeansColumn} {
+		if b := scopes.Binding(find(n, Column, name)); b.Meaning != want {
+			t.Errorf("%q means %v, want %v", name, b.Meaning, want)
+		}
+	}
+	want, err := rows(db, "SELECT 'a string', 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := rows(db, Render(n)); err != nil || !slices.Equal(got, want) {
+		t.Errorf("prints as %s: %q, %v; want %q", Render(n), got, err, want)
+	}
 }

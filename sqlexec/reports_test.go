@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // Public reports about other programs that run SQLite queries from Go.
@@ -88,4 +90,55 @@ func TestCancelOfAFinishedQuery(t *testing.T) {
 		}
 	}
 	t.Logf("%d results, %d cancels", results, cancels)
+}
+
+// TestReport56DoubleQuotedStrings: "text" is a string where no column has the name, in
+// queries and in the views of a file (northwind-SQLite3 change 20).
+func TestReport56DoubleQuotedStrings(t *testing.T) {
+	d, err := Open(writeDatabase(t, append(shop, `CREATE VIEW teas AS SELECT * FROM item WHERE name = "tea"`)...), DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	r, err := d.Query(context.Background(), `SELECT id, "a string", "NAME" FROM teas WHERE sold > "2020"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([][]Value{{int64(1), "a string", "tea"}}, r.Rows); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestReport69QueriesRunAtTheSameTime: queries are run by as many processes as there are
+// processors (verl report 2079, a single thread for all).
+func TestReport69QueriesRunAtTheSameTime(t *testing.T) {
+	want := cap(workers().turns)
+	if want < 2 {
+		t.Skip("one processor")
+	}
+	d, err := Open(writeDatabase(t, shop...), Limits{Timeout: time.Hour, Rows: 10, Bytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	for range want {
+		wg.Go(func() { d.Query(ctx, endless+"SELECT count(*) FROM r") })
+	}
+	atOnce := func() (n int) {
+		for _, pid := range children(t) {
+			if busy(pid) {
+				n++
+			}
+		}
+		return n
+	}
+	for deadline := time.Now().Add(20 * time.Second); atOnce() < want; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d queries run", atOnce(), want)
+		}
+	}
 }
