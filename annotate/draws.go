@@ -13,7 +13,8 @@ import (
 
 // draws hands out a query's mutations in random order without repetition: a clause
 // kind first, then an operator, then one of its mutations (caper.md 1.4.3), each
-// uniformly over those that have some.
+// uniformly over those that have some. An operator that few queries have a use for
+// (scarceOperators) is the first of its clause kind.
 type draws struct {
 	query  *query
 	random *rand.Rand
@@ -26,6 +27,7 @@ type draws struct {
 // stratum is a clause kind with the operators that may apply to it.
 type stratum struct {
 	operators []*drawer
+	isOpened  bool // something was drawn from it
 }
 
 // drawer hands out the mutations of one operator. It lists them when it is first
@@ -150,7 +152,10 @@ func (d *draws) from(strata *[]*stratum) (mutation, bool) {
 
 func (d *draws) fromStratum(s *stratum) (mutation, bool) {
 	for len(s.operators) > 0 {
-		j := d.random.IntN(len(s.operators))
+		j := s.scarce(d.query)
+		if j < 0 {
+			j = d.random.IntN(len(s.operators))
+		}
 		w := s.operators[j]
 		if len(w.list(d.query)) == 0 {
 			s.operators = slices.Delete(s.operators, j, j+1)
@@ -162,6 +167,16 @@ func (d *draws) fromStratum(s *stratum) (mutation, bool) {
 		return m, true
 	}
 	return mutation{}, false
+}
+
+// scarce is the place of the operator that the stratum's first draw belongs to, -1
+// for none.
+func (s *stratum) scarce(q *query) int {
+	if s.isOpened {
+		return -1
+	}
+	s.isOpened = true
+	return slices.IndexFunc(s.operators, func(w *drawer) bool { return scarceOperators[w.name] && len(w.list(q)) > 0 })
 }
 
 // isFull reports that a mutation's clause has been changed as often as it may.

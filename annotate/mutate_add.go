@@ -147,11 +147,29 @@ func addOrderBy(q *query, block *sql.Node, propose func(old, new *sql.Node)) {
 	if block.Child(sql.OrderBy) != nil || block.Child(sql.Limit) == nil {
 		return
 	}
-	for _, c := range q.columnsIn(block) {
+	for _, key := range q.sortKeys(block) {
 		for _, direction := range []string{"ASC", "DESC"} {
-			propose(block, branch(sql.OrderBy, "", branch(sql.OrderTerm, direction, c.Node.Clone())))
+			propose(block, branch(sql.OrderBy, "", branch(sql.OrderTerm, direction, key.Clone())))
 		}
 	}
+}
+
+// sortKeys lists columns by which a block can be sorted: those of its tables or,
+// where it reads none but sub-queries, those that it projects.
+func (q *query) sortKeys(block *sql.Node) []*sql.Node {
+	var keys []*sql.Node
+	for _, c := range q.columnsIn(block) {
+		keys = append(keys, c.Node)
+	}
+	if len(keys) > 0 {
+		return keys
+	}
+	for _, item := range block.Child(sql.Projection).Children {
+		if item.Children[0].Kind == sql.Column {
+			keys = append(keys, item.Children[0])
+		}
+	}
+	return keys
 }
 
 // addOrderKey sorts by one more column, where a query sorts.

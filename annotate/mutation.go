@@ -109,6 +109,11 @@ var operators = map[sql.Kind][]operator{
 	},
 }
 
+// scarceOperators need what few queries have: two conditions in HAVING, or a LIMIT
+// of rows that the block does not sort. Drawn among a dozen others they would hardly
+// ever be used.
+var scarceOperators = map[string]bool{"having.condition": true, "order_by.added": true}
+
 // clause is the clause that changes, nil where something is added.
 func (m mutation) clause() *sql.Node {
 	if m.adds {

@@ -26,12 +26,13 @@ var operators = map[ast.Operator]struct {
 // expr translates an expression. Parentheses vanish: the tree's shape says
 // what they said.
 func (t *translator) expr(e ast.Expr) *Node {
+	for p, ok := e.(*ast.ParenExpr); ok; p, ok = e.(*ast.ParenExpr) {
+		e = p.X
+	}
 	t.enter(e.Pos())
 	defer t.leave()
 	start, end := e.Pos(), e.End()
 	switch e := e.(type) {
-	case *ast.ParenExpr:
-		return t.expr(e.X)
 	case *ast.Ident:
 		return t.identifier(e)
 	case *ast.QualifiedRef:

@@ -67,6 +67,10 @@ var catalogue = []clauseFaults{
 		{"having.aggregate", (*faulter).wrongHavingAggregate},
 		{"having.drop", func(f *faulter, q *Query) bool { q.Having = nil; return true }},
 	}},
+	{sql.ClauseWindow, 1.5, func(q *Query) bool { return q.Window != nil }, []fault{
+		{"window.partition", (*faulter).wrongPartition},
+		{"window.direction", (*faulter).wrongRanking},
+	}},
 	{sql.ClauseSetOp, 2.2, func(q *Query) bool { return q.Set != "" }, []fault{
 		{"setop.operator", (*faulter).wrongSetOperator},
 		{"setop.operand", (*faulter).wrongOperand},

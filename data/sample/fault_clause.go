@@ -21,7 +21,7 @@ func (f *faulter) wrongAggregate(q *Query) bool { return f.wrongFunction(f.item(
 func (f *faulter) wrongFunction(t *Term, subject string) bool {
 	numbers := f.schema.table(subject).attributes(isNumeric)
 	switch {
-	case t.Func == "" || t.Column.Name == TallyName && t.Func == "count":
+	case t.Func == "" || t.Over || t.Column.Name == TallyName && t.Func == "count":
 		return false
 	case t.Func != "count" && t.Column.Name != TallyName && chance(f.Rand, 0.15):
 		alias := t.Alias
@@ -243,6 +243,20 @@ func (f *faulter) wrongHavingLiteral(q *Query) bool {
 		return true
 	}
 	return f.changeLiteral(c)
+}
+
+func (f *faulter) wrongPartition(q *Query) bool {
+	var ok bool
+	q.Window.Partition, ok = f.sibling(q.Window.Partition, q)
+	return ok
+}
+
+func (f *faulter) wrongRanking(q *Query) bool {
+	if len(q.Window.Order) == 0 {
+		return false
+	}
+	q.Window.Order[0].Desc = !q.Window.Order[0].Desc
+	return true
 }
 
 func (f *faulter) wrongSetOperator(q *Query) bool {

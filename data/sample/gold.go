@@ -19,6 +19,9 @@ func (d *database) compose(connection *sql.DB, seed uint64) error {
 			r := randomFor(seed, "question", d.schema.id, split, fmt.Sprint(i))
 			b := &builder{r, d}
 			found, shape := false, b.shape()
+			if split == Train && i == d.splits[split]-1 {
+				shape = b.lastShape(seed, shape)
+			}
 			for t := 1; t <= tries && !found; t++ {
 				if t%triesOfAShape == 0 {
 					shape = b.shape()

@@ -21,7 +21,8 @@ type Query struct {
 	Where   []Condition `json:"where,omitempty"`
 	Or      bool        `json:"or,omitempty"` // connects Where; otherwise AND
 	Group   []Column    `json:"group,omitempty"`
-	Having  []Condition `json:"having,omitempty"`
+	Having  []Condition `json:"having,omitempty"` // all must hold
+	Window  *Window     `json:"window,omitempty"`
 	// Set is "UNION", "UNION ALL", "INTERSECT" or "EXCEPT", with Right its
 	// right operand. Order and Limit then apply to the whole.
 	Set   string      `json:"set,omitempty"`
@@ -32,8 +33,9 @@ type Query struct {
 
 // Names that the generator gives to parts of a query.
 const (
-	CTEName   = "chosen" // the common table expression
-	TallyName = "tally"  // the aggregate column of a derived table
+	CTEName    = "chosen" // the common table expression
+	TallyName  = "tally"  // the aggregate column of a derived table
+	WindowName = "peers"  // the window
 )
 
 // Column names a column of a base table; Name "*" stands for all of them.
@@ -50,11 +52,19 @@ type Join struct {
 	Right Column `json:"right"`
 }
 
-// Term is an expression: a column, an aggregate over a column (Func), two
-// columns and an arithmetic operator (Op, Right), or a Case.
+// Window is WINDOW peers AS (PARTITION BY Partition ORDER BY Order), through which
+// terms with Over look.
+type Window struct {
+	Partition Column      `json:"partition"`
+	Order     []OrderTerm `json:"order,omitempty"`
+}
+
+// Term is an expression: a column, an aggregate over a column (Func) or a rank
+// (which has none), two columns and an arithmetic operator (Op, Right), or a Case.
 type Term struct {
 	Func     string  `json:"func,omitempty"`
 	Distinct bool    `json:"distinct,omitempty"` // inside the aggregate
+	Over     bool    `json:"over,omitempty"`     // the query's window
 	Column   Column  `json:"column"`
 	Op       string  `json:"op,omitempty"`
 	Right    *Column `json:"right,omitempty"`
@@ -155,6 +165,11 @@ func (q *Query) ownTerms(visit func(*Term)) {
 	for i := range q.Order {
 		visit(&q.Order[i].Term)
 	}
+	if q.Window != nil {
+		for i := range q.Window.Order {
+			visit(&q.Window.Order[i].Term)
+		}
+	}
 }
 
 // blocks visits q and every query inside it.
@@ -184,6 +199,8 @@ func constructs(q *Query) map[string]bool {
 	}
 	mark("order by", len(q.Order) > 0)
 	mark("limit", q.Limit > 0)
+	mark("limit of sorted rows", q.Limit > 0 && q.With != nil && len(q.With.Order) > 0)
+	mark("window", q.Window != nil)
 	mark("cte", q.With != nil)
 	mark("from subquery", q.Derived != nil)
 	joins := []string{"no join", "one join", "two joins", "three joins"}
@@ -194,6 +211,7 @@ func constructs(q *Query) map[string]bool {
 		mark("or", b.Or)
 		mark("group by", len(b.Group) > 0)
 		mark("having", len(b.Having) > 0)
+		mark("having twice", len(b.Having) > 1)
 		mark(b.Set, b.Set != "")
 		for _, j := range b.Joins {
 			mark("left join", j.Kind == "LEFT JOIN")

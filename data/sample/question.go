@@ -28,7 +28,7 @@ func (s *speaker) sentence(q *Query) string {
 	case q.With != nil:
 		rest := *q
 		rest.With = nil
-		return s.pick("consider only the ", "take only the ", "first keep only the ") + s.records(q.With) + ". " + s.capital(s.sentence(&rest))
+		return s.pick("consider only the ", "take only the ", "first keep only the ") + s.records(q.With) + s.order(q.With) + ". " + s.capital(s.sentence(&rest))
 	case q.Derived != nil:
 		return s.overGroups(q)
 	case len(q.Group) > 0:
@@ -108,6 +108,9 @@ func (s *speaker) groups(q *Query) string {
 	kept := ""
 	if len(q.Having) > 0 {
 		kept = s.pick(", keeping only groups where ", ", but only where ", ", only if ") + s.predicate(q.Having[0], q)
+		for _, c := range q.Having[1:] {
+			kept += " and " + s.predicate(c, q)
+		}
 	}
 	tail := kept + s.order(q)
 	shown := s.terms(q.Select, q)
@@ -154,16 +157,23 @@ func (s *speaker) order(q *Query) string {
 	if len(q.Order) > 0 {
 		var keys []string
 		for _, o := range q.Order {
-			direction := s.pick("in ascending order", "from low to high")
-			if o.Desc {
-				direction = s.pick("in descending order", "from high to low")
-			}
+			direction := s.direction(o)
 			keys = append(keys, s.term(o.Term, q)+" "+direction)
 		}
 		text = s.pick(", sorted by ", ", ordered by ") + strings.Join(keys, " and then ")
 	}
 	if q.Limit > 0 {
 		text += fmt.Sprintf(s.pick(", only the first %d", ", limited to %d", ", showing the top %d"), q.Limit)
+	}
+	return text
+}
+
+// direction draws once for low to high and once more for high to low.
+func (s *speaker) direction(o OrderTerm) string {
+	up, down := [2]string{"in ascending order", "from low to high"}, [2]string{"in descending order", "from high to low"}
+	text := s.pick(up[:]...)
+	if o.Desc {
+		text = s.pick(down[:]...)
 	}
 	return text
 }
@@ -279,6 +289,8 @@ func (s *speaker) term(t Term, q *Query) string {
 	bare := strings.TrimPrefix(column, "the ")
 	operators := map[string]string{"+": " plus ", "-": " minus ", "*": " times "}
 	switch {
+	case t.Over:
+		return s.peers(t, q)
 	case t.Case != nil:
 		return fmt.Sprintf("%s when %s and %s otherwise", t.Case.Then, s.predicate(t.Case.When, q), t.Case.Else)
 	case t.Op != "":
@@ -297,6 +309,19 @@ func (s *speaker) term(t Term, q *Query) string {
 		return "the " + s.most() + " " + bare
 	}
 	return column
+}
+
+// peers names a term over the query's window: "the mean age within each city".
+func (s *speaker) peers(t Term, q *Query) string {
+	t.Over = false
+	what := ""
+	if t.Func == rank {
+		key := q.Window.Order[0]
+		what = "the rank by " + strings.TrimPrefix(s.term(key.Term, q), "the ") + " " + s.direction(key)
+	} else {
+		what = s.term(t, q)
+	}
+	return what + s.pick(" within each ", " within the same ") + strings.TrimPrefix(s.column(q.Window.Partition, q), "the ")
 }
 
 // column names a column; among several tables it says which one's.

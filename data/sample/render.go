@@ -124,6 +124,9 @@ func (w *writer) block(q *Query, correlation string) string {
 	if len(q.Having) > 0 {
 		clause("HAVING", w.conditions(q.Having, false))
 	}
+	if q.Window != nil {
+		clause("WINDOW", WindowName, w.keyword("AS"), "("+w.window(q.Window)+")")
+	}
 	if q.Set != "" {
 		clause(q.Set, w.query(q.Right))
 	}
@@ -191,6 +194,14 @@ func (w *writer) column(c Column) string {
 	return c.Name
 }
 
+func (w *writer) window(v *Window) string {
+	text := w.keyword("PARTITION BY ") + w.column(v.Partition)
+	if len(v.Order) > 0 {
+		text += w.keyword(" ORDER BY ") + joined(v.Order, w.orderTerm)
+	}
+	return text
+}
+
 func (w *writer) item(t Term) string {
 	text := w.term(t)
 	if t.Alias != "" {
@@ -220,6 +231,9 @@ func (w *writer) term(t Term) string {
 	}
 	if t.Func != "" {
 		text = t.Func + "(" + text + ")"
+	}
+	if t.Over {
+		text += w.keyword(" OVER ") + WindowName
 	}
 	return text
 }

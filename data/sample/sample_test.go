@@ -163,7 +163,7 @@ func TestSizesAndConstructs(t *testing.T) {
 		"no join", "one join", "two joins", "three joins", "left join",
 		"count", "sum", "avg", "min", "max", "distinct", "group by", "having", "order by", "limit",
 		"like", "between", "in list", "is null", "comparison", "or", "arithmetic", "case",
-		"in subquery", "scalar subquery", "exists", "from subquery", "cte",
+		"in subquery", "scalar subquery", "exists", "from subquery", "cte", "window", "having twice", "limit of sorted rows",
 		"UNION", "UNION ALL", "INTERSECT", "EXCEPT",
 	} {
 		if s.Constructs[construct] < 20 {
