@@ -37,7 +37,7 @@ func Export(dir, out string, f Format) error {
 		}
 		entries = append(entries, e)
 	}
-	if err := safetensors.WriteFolder(out, entries, metadata, f.MaxShardBytes); err != nil {
+	if err := f.write(out, entries); err != nil {
 		return err
 	}
 	if m.Tokenizer != nil {
@@ -121,7 +121,7 @@ func Convert(dir, out string, f Format) error {
 	if err := copyTexts(dir, out); err != nil {
 		return err
 	}
-	if err := safetensors.WriteFolder(out, entries, metadata, f.MaxShardBytes); err != nil {
+	if err := f.write(out, entries); err != nil {
 		return err
 	}
 	return convertConfig(dir, out, f.DType)

@@ -65,7 +65,7 @@ func TestSavedAsInTheFile(t *testing.T) {
 						t.Errorf("%s is %s, in the file %s", name, got[name], want[name])
 					}
 				}
-				all, err := safetensors.Compare(t.Context(), openWeights(t, dir), openWeights(t, out))
+				all, err := safetensors.Compare(t.Context(), openWeights(t, dir), openWeights(t, out), nil)
 				if err != nil || slices.ContainsFunc(all, func(d safetensors.Difference) bool { return d.Reason != "" }) {
 					t.Errorf("%v, error %v", all, err)
 				}
@@ -83,6 +83,35 @@ func TestSavedAsInTheFile(t *testing.T) {
 	}
 }
 
+// Converting and exporting tell how far they are, from nothing to all the bytes that the
+// new files have, over all shards.
+func TestProgress(t *testing.T) {
+	dir := t.TempDir()
+	m := newModel(t, small("qwen35"), engine.CPU(1))
+	if err := m.Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	for name, write := range map[string]func(in, out string, f Format) error{"convert": Convert, "export": Export} {
+		var told []int
+		all, out := 0, t.TempDir()
+		progress := func(done, total int) { told, all = append(told, done), total }
+		if err := write(dir, out, Format{DType: safetensors.BF16, MaxShardBytes: 1000, Progress: progress}); err != nil {
+			t.Fatal(err)
+		}
+		want, from := 0, openWeights(t, out)
+		for _, tensor := range from.Names() {
+			x, err := from.Tensor(tensor)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want += x.Bytes()
+		}
+		if all != want || told[0] != 0 || told[len(told)-1] != want || !slices.IsSorted(told) || len(told) < 3 {
+			t.Errorf("%s: told %v of %d, want 0 to %d", name, told, all, want)
+		}
+	}
+}
+
 // A conversion keeps what is no text model and the other files of the folder, an export
 // leaves the former out; both of an official checkpoint, which has all of it.
 func TestGoldenConvertAndExport(t *testing.T) {
@@ -95,7 +124,7 @@ func TestGoldenConvertAndExport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for out, like := range map[string]string{converted: official, exported: filepath.Join(goldenFolder(t), "qwen35-tied-bf16")} {
-		all, err := safetensors.Compare(t.Context(), openWeights(t, like), openWeights(t, out))
+		all, err := safetensors.Compare(t.Context(), openWeights(t, like), openWeights(t, out), nil)
 		if err != nil || len(all) == 0 || slices.ContainsFunc(all, func(d safetensors.Difference) bool { return d.Reason != "" }) {
 			t.Errorf("%v, error %v", all, err)
 		}

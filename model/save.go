@@ -22,6 +22,22 @@ type Format struct {
 	DType safetensors.DType
 	// MaxShardBytes is the size above which the weights are cut into shards; 0 for never.
 	MaxShardBytes int
+	// Progress, if there is one, is told at the start and after each block how many bytes
+	// of weights are written, and of how many.
+	Progress func(done, total int)
+}
+
+// write stores entries in dir.
+func (f Format) write(dir string, entries []safetensors.Entry) error {
+	if f.Progress != nil {
+		done, total := 0, 0
+		for i := range entries {
+			total += entries[i].Bytes()
+			entries[i].Written = func(bytes int) { done += bytes; f.Progress(done, total) }
+		}
+		f.Progress(0, total)
+	}
+	return safetensors.WriteFolder(dir, entries, metadata, f.MaxShardBytes)
 }
 
 // Save writes the model to dir in Hugging Face layout with weights in F32: the files
@@ -70,7 +86,7 @@ func (m *Model) saveWeights(dir string, f Format) error {
 	for _, p := range m.parameters {
 		entries = append(entries, p.Entry(f.DType))
 	}
-	return safetensors.WriteFolder(dir, entries, metadata, f.MaxShardBytes)
+	return f.write(dir, entries)
 }
 
 // metadata is what transformers refuses files without.

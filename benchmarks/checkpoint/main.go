@@ -155,7 +155,7 @@ func compare(a, b string) error {
 		return err
 	}
 	defer second.Close()
-	all, err := safetensors.Compare(context.Background(), first, second)
+	all, err := safetensors.Compare(context.Background(), first, second, nil)
 	for _, d := range all {
 		if d.Reason != "" {
 			return fmt.Errorf("%s: %s", d.Name, d)

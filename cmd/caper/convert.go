@@ -65,10 +65,12 @@ func (c *convertCommand) Validate() error {
 	return err
 }
 
-func (c *convertCommand) Run() error { return c.fill(c.Model, c.Out, model.Convert) }
+func (c *convertCommand) Run() error {
+	return c.fill(c.Model, c.Out, model.Convert, work{"converting", "converted", true})
+}
 
-// fill makes the folder out whole or not at all.
-func (f formatFlags) fill(in, out string, write func(in, out string, f model.Format) error) error {
+// fill makes the folder out whole or not at all, and shows how far it is.
+func (f formatFlags) fill(in, out string, write func(in, out string, f model.Format) error, w work) error {
 	format, err := f.format()
 	if err != nil {
 		return err
@@ -85,7 +87,16 @@ func (f formatFlags) fill(in, out string, write func(in, out string, f model.For
 	if err := os.Chmod(temporary, 0o755); err != nil {
 		return err
 	}
-	if err := write(in, temporary, format); err != nil {
+	progress, end := func(int) {}, func() {}
+	format.Progress = func(done, total int) {
+		if done == 0 {
+			progress, end = newProgress(os.Stderr, w, total)
+		}
+		progress(done)
+	}
+	err = write(in, temporary, format)
+	end()
+	if err != nil {
 		return err
 	}
 	if err := os.Rename(temporary, out); err != nil {

@@ -109,7 +109,7 @@ func (c *evalCompareCommand) sources(ctx context.Context, path string) (map[stri
 	}
 	rule := eval.Rule(cmp.Or(c.Rule, string(bench.Rule())))
 	o := eval.ExecutionOptions{Rule: rule, Workers: f.workers(), Schemas: eval.NewSchemas(bench)}
-	progress, done := newProgress(os.Stderr, p.count)
+	progress, done := newProgress(os.Stderr, judging, p.count)
 	defer done()
 	sources, judged := map[string]*eval.Verdicts{}, 0
 	err = eval.Execute(ctx, bench, p.all, o, func(j eval.Judged) error {

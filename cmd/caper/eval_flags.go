@@ -140,6 +140,9 @@ func (f *evalFlags) executed(ctx context.Context, bench *data.Benchmark, paths [
 	return p, nil
 }
 
+// judging is the work of all evaluators.
+var judging = work{doing: "judging", done: "judged"}
+
 // verdictFile is the file to write, with what its verdicts depend on, and closes the
 // progress.
 func (f *evalFlags) verdictFile(bench *data.Benchmark, by eval.Evaluator, more map[string]string, total int) (file eval.VerdictFile, done func()) {
@@ -151,6 +154,6 @@ func (f *evalFlags) verdictFile(bench *data.Benchmark, by eval.Evaluator, more m
 		settings["version"] = build.Main.Version
 	}
 	maps.Copy(settings, more)
-	progress, done := newProgress(os.Stderr, total)
+	progress, done := newProgress(os.Stderr, judging, total)
 	return eval.VerdictFile{Path: f.Out, Resume: f.Resume, Settings: settings, Progress: progress}, done
 }

@@ -22,4 +22,6 @@ func (c *exportCommand) Validate() error {
 	return err
 }
 
-func (c *exportCommand) Run() error { return c.fill(c.Model, c.Out, model.Export) }
+func (c *exportCommand) Run() error {
+	return c.fill(c.Model, c.Out, model.Export, work{"exporting", "exported", true})
+}

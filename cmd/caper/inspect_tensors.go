@@ -34,6 +34,16 @@ func openCheckpoint(path string) (checkpoint, error) {
 	return safetensors.OpenFolder(path)
 }
 
+// bytesOf is the size of all tensors.
+func bytesOf(c checkpoint) (total int) {
+	for _, name := range c.Names() {
+		if t, err := c.Tensor(name); err == nil { // else whoever reads it tells
+			total += t.Bytes()
+		}
+	}
+	return total
+}
+
 // tensorReport is a tensor as it is listed.
 type tensorReport struct {
 	Name  string             `json:"name"`
@@ -54,6 +64,8 @@ func (c *inspectCommand) tensors(ctx context.Context) error {
 		Elements int            `json:"elements"`
 		Bytes    int            `json:"bytes"`
 	}
+	reading, end := newProgress(os.Stderr, work{"reading", "read", true}, bytesOf(from))
+	defer end()
 	for _, name := range from.Names() {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -73,7 +85,9 @@ func (c *inspectCommand) tensors(ctx context.Context) error {
 		all.Tensors = append(all.Tensors, r)
 		all.Elements += t.Len()
 		all.Bytes += t.Bytes()
+		reading(all.Bytes)
 	}
+	end()
 	if c.JSON {
 		return printJSON(all)
 	}
@@ -107,7 +121,9 @@ func (c *inspectCommand) compare(ctx context.Context) error {
 		return err
 	}
 	defer b.Close()
-	all, err := safetensors.Compare(ctx, a, b)
+	progress, end := newProgress(os.Stderr, work{"comparing", "compared", true}, bytesOf(a)+bytesOf(b))
+	all, err := safetensors.Compare(ctx, a, b, progress)
+	end()
 	if err != nil {
 		return err
 	}

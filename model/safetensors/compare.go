@@ -32,8 +32,10 @@ type Difference struct {
 }
 
 // Compare returns the differences of all tensors of two checkpoints, sorted by name,
-// those that are equal included. Both are read once, a block at a time.
-func Compare(ctx context.Context, a, b Tensors) ([]Difference, error) {
+// those that are equal included. Both are read once, a block at a time. progress, if
+// there is one, is told after each tensor how many bytes of both are behind it.
+func Compare(ctx context.Context, a, b Tensors, progress func(done int)) ([]Difference, error) {
+	done := 0
 	names := map[string]bool{}
 	inB := map[string]bool{}
 	for _, name := range a.Names() {
@@ -62,6 +64,7 @@ func Compare(ctx context.Context, a, b Tensors) ([]Difference, error) {
 				return nil, err
 			}
 			d.Shapes[i], d.DTypes[i] = pair[i].Shape, pair[i].DType.String()
+			done += pair[i].Bytes()
 		}
 		if d.Reason == "" {
 			if err := d.compare(pair[0], pair[1]); err != nil {
@@ -69,6 +72,9 @@ func Compare(ctx context.Context, a, b Tensors) ([]Difference, error) {
 			}
 		}
 		all = append(all, d)
+		if progress != nil {
+			progress(done)
+		}
 	}
 	return all, nil
 }

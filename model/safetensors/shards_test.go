@@ -62,7 +62,7 @@ func TestWriteFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer second.Close()
-		all, err := Compare(context.Background(), last, second)
+		all, err := Compare(context.Background(), last, second, nil)
 		if err != nil || len(all) != len(copied) || slices.ContainsFunc(all, func(d Difference) bool { return d.Reason != "" }) {
 			t.Fatalf("%v, error %v", all, err)
 		}

@@ -100,7 +100,7 @@ func TestCompare(t *testing.T) {
 		vector("type", F32, 1, 2), vector("lost", F32, 1, 2), vector("both", F32, 1.001, 2))
 	b := open(t, vector("same", F32, 1, nan, inf), vector("new", BF16, 1), vector("shape", F32, 1), vector("near", F32, 1, 2.5, 3),
 		vector("type", BF16, 1, 2), vector("lost", F32, 1, nan), vector("both", BF16, 1.001, 2))
-	all, err := Compare(t.Context(), a, b)
+	all, err := Compare(t.Context(), a, b, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

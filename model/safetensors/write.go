@@ -14,7 +14,7 @@ import (
 	"slices"
 )
 
-// Entry is a tensor to be written. Its elements are in one of the last four fields.
+// Entry is a tensor to be written. Its elements are in one of F32, F64, Tensor and Fill.
 type Entry struct {
 	Name  string
 	DType DType // F32, BF16 or F16, to which the elements are rounded; any other for a Tensor that has it
@@ -25,6 +25,9 @@ type Entry struct {
 	Tensor *Tensor // of an open file
 	// Fill makes the elements from, from+1, ... and is asked for all of them in order.
 	Fill func(dst []float32, from int) error
+
+	// Written, if there is one, is told the bytes of each block that the file got.
+	Written func(bytes int)
 }
 
 // Len returns the number of elements that the shape says.
@@ -179,6 +182,9 @@ func stream(w io.Writer, header []byte, entries []Entry) error {
 			}
 			if _, err := out.Write(data); err != nil {
 				return err
+			}
+			if e.Written != nil {
+				e.Written(len(data))
 			}
 		}
 	}

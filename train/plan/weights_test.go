@@ -46,7 +46,8 @@ func TestPublishedSizes(t *testing.T) {
 		check("next-token block", r.NextToken, want.nextToken)
 		check("vision tower", r.Vision, want.vision)
 		check("checkpoint bytes", r.TensorSize, want.tensorBytes)
-		for name, tensors := range map[string]int{"2B": 632, "4B": 738} {
+		// 2B and 4B as in their indexes; the others text, 15 of the next-token block, 12 a vision layer and 9.
+		for name, tensors := range map[string]int{"0.8B": 320 + 15 + 12*12 + 9, "2B": 632, "4B": 738, "9B": 427 + 15 + 12*27 + 9, "27B": 851 + 15 + 12*27 + 9} {
 			if want.name == name {
 				check("checkpoint tensors", r.Tensors, tensors)
 			}
