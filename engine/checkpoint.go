@@ -83,6 +83,10 @@ func (t *Tape) keep(y *Tensor) {
 			y.F32 = append(t.values.float32s(len(y.F32))[:0], y.F32...)
 		case t.Reference():
 			y.F64 = append(t.values.float64s(len(y.F64))[:0], y.F64...)
+		case t.gpu != nil:
+			from := y.at
+			y.at = t.values.gpuBytes(t.gpu, y.storage())
+			t.gpu.copy(y.at, from, y.storage())
 		default:
 			t.values.count(y.Rows * y.Cols)
 		}
@@ -99,7 +103,7 @@ func (t *Tape) isBrief(cheap bool) bool {
 func (t *Tape) backwardLayer(l layer) {
 	t.innerGrads.reset()
 	if t.Poison {
-		t.brief.poison()
+		t.brief.poison(t.gpu)
 	}
 	t.place = backwardInLayer
 	for _, c := range t.calls[l.from:l.to] {

@@ -1,13 +1,18 @@
 package engine
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"caper/cuda"
+)
 
 // Device is where tensors live and operators run. The set is closed: each
 // operator knows how to run on each device, so a new device is added here.
 type Device interface {
 	// Name identifies the device in logs: "cpu avx512", "reference".
 	Name() string
-	tensor(rows, cols int) *Tensor
+	// tensor returns zeros that live across steps. Only a GPU has several types of elements.
+	tensor(rows, cols int, element cuda.Element) *Tensor
 	reference() bool
 	runtime() unsafe.Pointer
 }
@@ -21,7 +26,7 @@ type referenceDevice struct{}
 func (referenceDevice) Name() string            { return "reference" }
 func (referenceDevice) reference() bool         { return true }
 func (referenceDevice) runtime() unsafe.Pointer { return nil }
-func (referenceDevice) tensor(rows, cols int) *Tensor {
+func (referenceDevice) tensor(rows, cols int, _ cuda.Element) *Tensor {
 	return &Tensor{Rows: rows, Cols: cols, Stride: cols, F64: make([]float64, rows*cols)}
 }
 
@@ -52,7 +57,7 @@ type cpuDevice struct {
 func (d *cpuDevice) Name() string            { return "cpu " + kernelName(d.precision) }
 func (*cpuDevice) reference() bool           { return false }
 func (d *cpuDevice) runtime() unsafe.Pointer { return d.rt }
-func (*cpuDevice) tensor(rows, cols int) *Tensor {
+func (*cpuDevice) tensor(rows, cols int, _ cuda.Element) *Tensor {
 	return &Tensor{Rows: rows, Cols: cols, Stride: cols, F32: make([]float32, rows*cols)}
 }
 

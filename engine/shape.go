@@ -1,6 +1,10 @@
 package engine
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"caper/cuda"
+)
 
 // Shapes returns a device whose tensors have a shape and no elements, each of which
 // would take elementBytes. Operators do nothing on it but ask for their tensors and for
@@ -14,17 +18,21 @@ type shapeDevice struct{ width int }
 func (shapeDevice) Name() string            { return "shapes" }
 func (shapeDevice) reference() bool         { return false }
 func (shapeDevice) runtime() unsafe.Pointer { return nil }
-func (d shapeDevice) tensor(rows, cols int) *Tensor {
+func (d shapeDevice) tensor(rows, cols int, _ cuda.Element) *Tensor {
 	return &Tensor{Rows: rows, Cols: cols, Stride: cols, width: d.width}
 }
 
 // Stored reports whether x has elements: false on a device of shapes.
-func (x *Tensor) Stored() bool { return x.F32 != nil || x.F64 != nil }
+func (x *Tensor) Stored() bool {
+	return x.F32 != nil || x.F64 != nil || x.gpu != nil && x.gpu.device != nil
+}
 
 // Bytes returns what the elements of x take, or would take.
 func (x *Tensor) Bytes() int {
 	width := x.width
 	switch {
+	case x.gpu != nil:
+		width = x.element.Size()
 	case x.F32 != nil:
 		width = 4
 	case x.F64 != nil:
@@ -45,8 +53,12 @@ func (x *Tensor) Whole() *Tensor {
 func (x *Tensor) Lasting() bool { return x.lasting }
 
 // MomentLike returns zeros of the shape of x for an optimiser's running mean: in
-// float64 on the reference device, in float32 elsewhere.
+// float64 on the reference device, in float32 elsewhere. On a GPU its rows are as far apart
+// as those of x.
 func MomentLike(x *Tensor) *Tensor {
+	if x.gpu != nil {
+		return x.gpu.float32Like(x)
+	}
 	z := &Tensor{Rows: x.Rows, Cols: x.Cols, Stride: x.Cols, lasting: true}
 	switch n := x.Rows * x.Cols; {
 	case x.F64 != nil:

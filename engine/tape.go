@@ -1,9 +1,13 @@
 package engine
 
-import "math"
+import (
+	"math"
+
+	"caper/cuda"
+)
 
 // Op is one call of an operator, with the tensors that it works on. It looks at the
-// tape for the device that it is on: Reference, CPU, or one of shapes, on which
+// tape for the device that it is on: Reference, CPU, CUDA, or one of shapes, on which
 // nothing is computed.
 type Op interface {
 	// Forward computes the results.
@@ -29,6 +33,7 @@ func (NoBackward) Backward(*Tape) { panic("engine: operator without a backward p
 // A Tape serves one goroutine at a time.
 type Tape struct {
 	dev      Device
+	gpu      *GPU     // dev, where that is one
 	observer Observer // nil when nobody looks
 	values   arena    // what lasts until Reset
 	scratch  arena    // what lasts for one operator
@@ -36,12 +41,17 @@ type Tape struct {
 	used     int
 	calls    []call
 	pools    map[any]opPool
+	derived  map[any]opPool // by Once
 
 	layers          []layer
 	place           place
 	brief, previous arena // what lasts for one layer; that of the layer before
 	innerGrads      arena // what lasts for one layer run backwards: gradients of inner tensors
 	cheap           bool  // NewCheap was called since the last operator ran
+
+	uploads map[hostMemory]cuda.Ptr // what Ints and Floats have copied in this step
+	staging staging
+	asked   bool // the operator that is running has asked for CUDA
 
 	// Checkpointing is what layers keep for the backward pass.
 	Checkpointing Checkpointing
@@ -60,7 +70,7 @@ type call struct {
 
 // NewTape returns an empty tape whose tensors live on dev.
 func NewTape(dev Device) *Tape {
-	return &Tape{dev: dev, observer: ObserverOf(dev), pools: map[any]opPool{}}
+	return &Tape{dev: dev, gpu: GPUOf(dev), observer: ObserverOf(dev), pools: map[any]opPool{}}
 }
 
 // Device returns the device of the tape's tensors.
@@ -72,30 +82,42 @@ func (t *Tape) Reference() bool { return t.dev.reference() }
 // CPU reports whether operators must run their C code.
 func (t *Tape) CPU() bool { return t.dev.runtime() != nil }
 
-// New returns a tensor of the current step with undefined content.
-func (t *Tape) New(rows, cols int) *Tensor { return t.new(rows, cols, false) }
+// New returns a tensor of the current step with undefined content. On a GPU it is bf16.
+func (t *Tape) New(rows, cols int) *Tensor { return t.new(rows, cols, false, cuda.BFloat16) }
+
+// NewFloat32 is New for what is float32 on a GPU, too.
+func (t *Tape) NewFloat32(rows, cols int) *Tensor { return t.new(rows, cols, false, cuda.Float32) }
+
+// NewAs is New with the type of x's elements.
+func (t *Tape) NewAs(x *Tensor, rows, cols int) *Tensor { return t.new(rows, cols, false, x.element) }
 
 // NewCheap is New for the results of an operator that are cheap to make again from
 // what its backward pass needs anyway: Checkpointing may drop them. An operator uses
 // it for all its results or for none.
 func (t *Tape) NewCheap(rows, cols int) *Tensor {
 	t.cheap = true
-	return t.new(rows, cols, true)
+	return t.new(rows, cols, true, cuda.BFloat16)
 }
 
-func (t *Tape) new(rows, cols int, cheap bool) *Tensor {
+// NewCheapFloat32 is NewCheap for what is float32 on a GPU, too.
+func (t *Tape) NewCheapFloat32(rows, cols int) *Tensor {
+	t.cheap = true
+	return t.new(rows, cols, true, cuda.Float32)
+}
+
+func (t *Tape) new(rows, cols int, cheap bool, element cuda.Element) *Tensor {
 	switch {
 	case t.place == outside:
-		return t.tensor(&t.values, rows, cols)
+		return t.tensor(&t.values, rows, cols, element)
 	case t.place == backwardInLayer:
-		return t.tensor(&t.innerGrads, rows, cols)
+		return t.tensor(&t.innerGrads, rows, cols, element)
 	}
 	memory := &t.values
 	brief := t.isBrief(cheap)
 	if brief {
 		memory = &t.brief
 	}
-	x := t.tensor(memory, rows, cols)
+	x := t.tensor(memory, rows, cols, element)
 	x.inner, x.brief = true, brief
 	return x
 }
@@ -104,12 +126,12 @@ func (t *Tape) new(rows, cols int, cheap bool) *Tensor {
 // that of x has to.
 func (t *Tape) newGradient(x *Tensor) *Tensor {
 	if x.inner {
-		return t.tensor(&t.innerGrads, x.Rows, x.Cols)
+		return t.tensor(&t.innerGrads, x.Rows, x.Cols, x.element)
 	}
-	return t.tensor(&t.values, x.Rows, x.Cols)
+	return t.tensor(&t.values, x.Rows, x.Cols, x.element)
 }
 
-func (t *Tape) tensor(memory *arena, rows, cols int) *Tensor {
+func (t *Tape) tensor(memory *arena, rows, cols int, element cuda.Element) *Tensor {
 	x := t.header()
 	*x = Tensor{Rows: rows, Cols: cols, Stride: cols}
 	switch {
@@ -117,8 +139,11 @@ func (t *Tape) tensor(memory *arena, rows, cols int) *Tensor {
 		x.F64 = memory.float64s(rows * cols)
 	case t.CPU():
 		x.F32 = memory.float32s(rows * cols)
+	case t.gpu != nil:
+		x.Stride, x.gpu, x.element = stride(cols, element), t.gpu, element
+		x.at = t.gpuMemory(memory, x.storage())
 	default:
-		*x = *t.dev.tensor(rows, cols)
+		*x = *t.dev.tensor(rows, cols, element)
 		memory.count(rows * cols)
 	}
 	if t.Poison {
@@ -159,10 +184,14 @@ func (t *Tape) Run(op Op) {
 }
 
 func (t *Tape) forward(op Op, phase Phase) {
+	t.asked = false
 	if t.observer == nil {
 		op.Forward(t)
 	} else {
 		t.observeForward(op, phase)
+	}
+	if t.gpu != nil && !t.asked {
+		t.refuse(op, false)
 	}
 	t.scratch.reset()
 }
@@ -191,10 +220,14 @@ func (t *Tape) Backward() {
 // backward runs calls [from, to) backwards.
 func (t *Tape) backward(from, to int) {
 	for i := to - 1; i >= from; i-- {
+		t.asked = false
 		if t.observer == nil {
 			t.calls[i].op.Backward(t)
 		} else {
 			t.observeBackward(t.calls[i].op)
+		}
+		if t.gpu != nil && !t.asked {
+			t.refuse(t.calls[i].op, true)
 		}
 		t.scratch.reset()
 	}
@@ -210,6 +243,24 @@ func (t *Tape) Reset() {
 	for _, p := range t.pools {
 		p.rewind()
 	}
+	for _, d := range t.derived {
+		d.rewind()
+	}
+	if t.gpu != nil {
+		clear(t.uploads)
+		t.staging.turn(t.gpu)
+	}
+}
+
+// Close gives the memory of a GPU back. Elsewhere there is nothing to do.
+func (t *Tape) Close() {
+	if t.gpu == nil || t.gpu.device == nil {
+		return
+	}
+	for _, a := range t.arenas() {
+		a.free(t.gpu)
+	}
+	t.staging.free(t.gpu)
 }
 
 // arenas lists all of the tape's memory.
@@ -228,20 +279,20 @@ func (t *Tape) Bytes() int {
 	return n
 }
 
-// Demand is the memory that steps of a tape take on the CPU, by arena, in elements.
+// Demand is the memory that steps of a tape take, by arena, in bytes.
 type Demand [arenas]int
 
-// Bytes returns the memory in bytes, of float32.
+// Bytes returns the memory in all.
 func (d Demand) Bytes() int {
 	n := 0
-	for _, elements := range d {
-		n += 4 * elements
+	for _, bytes := range d {
+		n += bytes
 	}
 	return n
 }
 
-// Demand returns what the steps so far would have taken on the CPU. The tape is one on a
-// device of shapes.
+// Demand returns what the steps so far would have taken: on the CPU for a tape on Shapes, on
+// a GPU for one on CUDAShapes.
 func (t *Tape) Demand() (d Demand) {
 	for i, a := range t.arenas() {
 		d[i] = a.most
@@ -254,7 +305,7 @@ func (t *Tape) Demand() (d Demand) {
 // and larger steps come.
 func (t *Tape) Reserve(d Demand) {
 	for i, a := range t.arenas() {
-		a.reserve(d[i])
+		a.reserve(t.gpu, d[i])
 	}
 }
 

@@ -7,12 +7,17 @@
 // that care.
 package engine
 
-import "fmt"
+import (
+	"fmt"
+
+	"caper/cuda"
+)
 
 // Tensor is a matrix of Rows x Cols elements, row-major, Stride elements from one
 // row to the next. At most one of F32 and F64 is set: F32 on the CPU device, F64
 // on the reference device, where operators run their float64 specification, none on
-// a device of shapes.
+// a GPU, where elements are reached by Address, Read and Write, and on a device of
+// shapes.
 //
 // A view (Columns) shares the storage, and the gradient, of the tensor it was cut
 // from.
@@ -20,6 +25,10 @@ type Tensor struct {
 	Rows, Cols, Stride int
 	F32                []float32
 	F64                []float64
+
+	gpu     *GPU         // that holds the elements; nil on other devices
+	at      cuda.Ptr     // their address there
+	element cuda.Element // BFloat16 or Float32
 
 	grad   *Tensor // this tensor's gradient, nil until somebody adds to it
 	frozen bool    // never gets a gradient
@@ -42,8 +51,11 @@ func (t *Tape) Columns(x *Tensor, from, cols int) *Tensor {
 		panic(fmt.Sprintf("engine: columns [%d,%d) of a tensor %s", from, from+cols, x))
 	}
 	v := t.header()
-	*v = Tensor{Rows: x.Rows, Cols: cols, Stride: x.Stride, frozen: x.frozen, lasting: x.lasting, width: x.width, base: x, offset: from}
+	*v = Tensor{Rows: x.Rows, Cols: cols, Stride: x.Stride, frozen: x.frozen, lasting: x.lasting, width: x.width, base: x, offset: from,
+		gpu: x.gpu, element: x.element}
 	switch {
+	case x.gpu != nil:
+		v.at = x.at + cuda.Ptr(from*x.element.Size())
 	case x.F32 != nil:
 		v.F32 = x.F32[from:]
 	case x.F64 != nil:
@@ -89,7 +101,7 @@ func (t *Tape) AddTo(x *Tensor) *Tensor {
 // nobody has added to x's gradient yet it comes back fresh: its content is undefined
 // and the function stores instead of adding, which saves clearing and reading it.
 func (t *Tape) Accumulate(x *Tensor) *Tensor {
-	if x.frozen || x.base != nil || x.grad != nil || !t.CPU() {
+	if x.frozen || x.base != nil || x.grad != nil || !t.CPU() && t.gpu == nil {
 		return t.AddTo(x)
 	}
 	x.grad = t.newGradient(x)
@@ -105,6 +117,9 @@ func (g *Tensor) Fresh() bool { return g != nil && g.fresh }
 func (x *Tensor) clear() {
 	clear(x.F32)
 	clear(x.F64)
+	if x.gpu != nil {
+		x.gpu.fill(x.at, 0, x.storage())
+	}
 }
 
 // String gives the shape and the element type: "[3 x 4] float32".
@@ -115,6 +130,10 @@ func (x *Tensor) String() string {
 		kind = " float32"
 	case x.F64 != nil:
 		kind = " float64"
+	case x.gpu != nil && x.IsFloat32():
+		kind = " float32"
+	case x.gpu != nil:
+		kind = " bf16"
 	}
 	return fmt.Sprintf("[%d x %d]%s", x.Rows, x.Cols, kind)
 }
@@ -123,9 +142,13 @@ func (x *Tensor) String() string {
 func (x *Tensor) Contiguous() bool { return x.Stride == x.Cols || x.Rows <= 1 }
 
 // At returns element (i, j) as float64, for tests and reports; 0 where x has no
-// elements.
+// elements. On a GPU it waits for all work: Read takes all elements at once.
 func (x *Tensor) At(i, j int) float64 {
 	switch {
+	case x.gpu != nil:
+		var v [1]float32
+		x.single(i, j).Read(v[:])
+		return float64(v[0])
 	case x.F32 != nil:
 		return float64(x.F32[i*x.Stride+j])
 	case x.F64 != nil:
@@ -134,9 +157,12 @@ func (x *Tensor) At(i, j int) float64 {
 	return 0
 }
 
-// Set stores v as element (i, j), for tests and initial values.
+// Set stores v as element (i, j), for tests and initial values. On a GPU it waits for all
+// work: Write stores all elements at once.
 func (x *Tensor) Set(i, j int, v float64) {
 	switch {
+	case x.gpu != nil:
+		x.single(i, j).Write([]float32{float32(v)})
 	case x.F32 != nil:
 		x.F32[i*x.Stride+j] = float32(v)
 	case x.F64 != nil:
@@ -153,9 +179,24 @@ type Param struct {
 	Grad *Tensor
 }
 
-// NewParam allocates a parameter of zeros with a zero gradient on dev.
+// NewParam allocates a parameter of zeros with a zero gradient on dev. On a GPU the weight
+// is bf16 and the gradient float32; what lies between their rows is 0 and stays so.
 func NewParam(dev Device, name string, rows, cols int) *Param {
-	p := &Param{Name: name, Tensor: dev.tensor(rows, cols), Grad: dev.tensor(rows, cols)}
+	return newParam(dev, name, rows, cols, cuda.BFloat16)
+}
+
+// NewFloat32Param is NewParam for a weight that is float32 on a GPU, too.
+func NewFloat32Param(dev Device, name string, rows, cols int) *Param {
+	return newParam(dev, name, rows, cols, cuda.Float32)
+}
+
+func newParam(dev Device, name string, rows, cols int, element cuda.Element) *Param {
+	p := &Param{Name: name, Tensor: dev.tensor(rows, cols, element)}
+	if p.gpu != nil {
+		p.Grad = p.gpu.float32Like(p.Tensor)
+	} else {
+		p.Grad = dev.tensor(rows, cols, element)
+	}
 	p.Tensor.grad = p.Grad
 	p.Tensor.lasting, p.Grad.lasting = true, true
 	return p
@@ -163,7 +204,16 @@ func NewParam(dev Device, name string, rows, cols int) *Param {
 
 // NewFrozen allocates a parameter that never gets a gradient.
 func NewFrozen(dev Device, name string, rows, cols int) *Param {
-	p := &Param{Name: name, Tensor: dev.tensor(rows, cols)}
+	return newFrozen(dev, name, rows, cols, cuda.BFloat16)
+}
+
+// NewFrozenFloat32 is NewFrozen for a weight that is float32 on a GPU, too.
+func NewFrozenFloat32(dev Device, name string, rows, cols int) *Param {
+	return newFrozen(dev, name, rows, cols, cuda.Float32)
+}
+
+func newFrozen(dev Device, name string, rows, cols int, element cuda.Element) *Param {
+	p := &Param{Name: name, Tensor: dev.tensor(rows, cols, element)}
 	p.frozen, p.lasting = true, true
 	return p
 }
@@ -171,7 +221,6 @@ func NewFrozen(dev Device, name string, rows, cols int) *Param {
 // ZeroGrad clears the accumulated gradient.
 func (p *Param) ZeroGrad() {
 	if p.Grad != nil {
-		clear(p.Grad.F32)
-		clear(p.Grad.F64)
+		p.Grad.clear()
 	}
 }

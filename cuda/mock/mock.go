@@ -52,7 +52,8 @@ type Mock struct {
 var ErrNoCompiler = errors.New("the mock of libcuda needs gcc and its own source files")
 
 // Start builds the mock, unless it was built before, and makes package cuda use it in
-// this process and those it starts. It has to come before package cuda's first call.
+// this process and those it starts, with a cache of cubins beside. It has to come before
+// package cuda's first call.
 var Start = sync.OnceValues(func() (*Mock, error) {
 	path, err := build()
 	if err != nil {
@@ -61,6 +62,7 @@ var Start = sync.OnceValues(func() (*Mock, error) {
 	for _, variable := range []string{"CAPER_CUDA_DRIVER", "CAPER_NVRTC", "CAPER_CUBLASLT"} {
 		os.Setenv(variable, path)
 	}
+	os.Setenv("CAPER_CACHE", path+".cubins") // no card may come to find them
 	text := C.CString(path)
 	defer C.free(unsafe.Pointer(text))
 	m := &Mock{Path: path, handle: C.dlopen(text, C.RTLD_NOW|C.RTLD_LOCAL)}

@@ -13,7 +13,7 @@ func Forward(t *engine.Tape, x, w *engine.Tensor) *engine.Tensor {
 		panic(fmt.Sprintf("linear: x %s and weight %s differ in their inner size", x, w))
 	}
 	o := engine.NewOp[op](t)
-	*o = op{x, w, t.New(x.Rows, w.Rows)}
+	*o = op{x, w, t.NewAs(x, x.Rows, w.Rows)}
 	t.Run(o)
 	return o.y
 }
@@ -26,6 +26,8 @@ func (o *op) Forward(t *engine.Tape) {
 		specForward(o.y, o.x, o.w)
 	case t.CPU():
 		engine.MatMul(t.Device(), o.y, plain(o.x), transposed(o.w), false)
+	case t.CUDA():
+		t.GPU().MatMul(o.y, plain(o.x), transposed(o.w), false)
 	}
 }
 
@@ -45,6 +47,8 @@ func (o *op) Backward(t *engine.Tape) {
 		if dw != nil {
 			engine.MatMul(t.Device(), dw, transposed(dy), plain(o.x), true)
 		}
+	case t.CUDA():
+		cudaBackward(t, o, dx, dw, dy)
 	}
 }
 

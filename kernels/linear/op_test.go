@@ -11,14 +11,16 @@ import (
 func operator(rows, out, in int) optest.Case {
 	return optest.Case{
 		Name:   fmt.Sprintf("%dx%dx%d", rows, out, in),
-		Inputs: []optest.Input{{Name: "x", Rows: rows, Cols: in}, {Name: "w", Rows: out, Cols: in}},
+		Inputs: []optest.Input{{Name: "x", Rows: rows, Cols: in}, {Name: "w", Rows: out, Cols: in, Weight: true}},
 		Forward: func(t *engine.Tape, in, out []*engine.Tensor) []*engine.Tensor {
 			return append(out, Forward(t, in[0], in[1]))
 		},
 		// Sums of up to 300 products, one rounding of 6e-8 each: a random walk of
 		// about 1e-6 against the size of the sum.
 		Tolerance: 2e-6,
-		RowWise:   rows != out,
+		// One rounding of results to 8 bits; sums are float32.
+		BF16:    4e-3,
+		RowWise: rows != out,
 	}
 }
 

@@ -19,20 +19,23 @@ const (
 
 // fixture runs a case on one device.
 type fixture struct {
-	c      Case
-	tape   *engine.Tape
-	inputs [][]float64
-	gap    int             // columns of NaN on either side of each input
-	preset float64         // the inputs' gradients before the backward pass
-	still  []*engine.Param // by input: the frozen tensor to use instead, or nil
-	before func()          // runs before the backward pass, if set
-	base   []*engine.Tensor
-	in     []*engine.Tensor
-	out    []*engine.Tensor
+	c       Case
+	tape    *engine.Tape
+	inputs  [][]float64
+	gap     int             // columns of NaN on either side of each input
+	preset  float64         // the inputs' gradients before the backward pass
+	weights []*engine.Param // by input: on a GPU, the parameter to use
+	still   []*engine.Param // by input: the frozen tensor to use instead, or nil
+	rounded bool            // seeds are bf16, where results are
+	before  func()          // runs before the backward pass, if set
+	base    []*engine.Tensor
+	in      []*engine.Tensor
+	out     []*engine.Tensor
 }
 
 func newFixture(c Case, dev engine.Device, inputs [][]float64) *fixture {
-	f := &fixture{c: c, tape: engine.NewTape(dev), inputs: inputs, still: make([]*engine.Param, len(inputs))}
+	f := &fixture{c: c, tape: engine.NewTape(dev), inputs: inputs, still: make([]*engine.Param, len(inputs)), weights: make([]*engine.Param, len(inputs))}
+	f.rounded = f.tape.GPU() != nil
 	f.tape.Poison = true
 	return f
 }
@@ -42,9 +45,9 @@ func (f *fixture) run(seeded int) {
 	f.tape.Reset()
 	f.base, f.in, f.out = f.base[:0], f.in[:0], f.out[:0]
 	for i, shape := range f.c.Inputs {
-		x := f.tape.New(shape.Rows, shape.Cols+2*f.gap)
+		x := f.newInput(i)
 		f.base = append(f.base, x)
-		if f.gap > 0 { // a whole tensor may get a fresh gradient, a view never does
+		if f.gap > 0 && x.Cols > shape.Cols { // a whole tensor may get a fresh gradient, a view never does
 			x = f.tape.Columns(x, f.gap, shape.Cols)
 		}
 		if f.still[i] != nil {
@@ -66,13 +69,37 @@ func (f *fixture) run(seeded int) {
 	}
 	for j, y := range f.out {
 		if seeded == all || seeded == j {
-			seed(f.tape.AddTo(y), j)
+			f.seed(f.tape.AddTo(y), j)
 		}
 	}
 	if f.before != nil {
 		f.before()
 	}
 	f.tape.Backward()
+}
+
+// newInput returns memory for input i: with columns on either side, unless it is a parameter
+// on a GPU.
+func (f *fixture) newInput(i int) *engine.Tensor {
+	shape := f.c.Inputs[i]
+	switch {
+	case f.tape.GPU() != nil && shape.Weight:
+		if f.weights[i] == nil {
+			f.weights[i] = newWeight(f.tape.Device(), shape)
+		}
+		f.weights[i].ZeroGrad()
+		return f.weights[i].Tensor
+	case shape.Float32:
+		return f.tape.NewFloat32(shape.Rows, shape.Cols+2*f.gap)
+	}
+	return f.tape.New(shape.Rows, shape.Cols+2*f.gap)
+}
+
+func newWeight(dev engine.Device, shape Input) *engine.Param {
+	if shape.Float32 {
+		return engine.NewFloat32Param(dev, shape.Name, shape.Rows, shape.Cols)
+	}
+	return engine.NewParam(dev, shape.Name, shape.Rows, shape.Cols)
 }
 
 // step plays one step and returns what came out.
@@ -97,6 +124,9 @@ func (f *fixture) beside() error {
 	for i, base := range f.base {
 		shape, grad := f.c.Inputs[i], f.tape.Gradient(base)
 		for r := range base.Rows {
+			if base.Cols == shape.Cols {
+				break
+			}
 			for c := range base.Cols {
 				if c >= f.gap && c < f.gap+shape.Cols {
 					continue
@@ -134,8 +164,12 @@ func (f *fixture) added(want result) error {
 		for e, g := range want.grad[i] {
 			sum[e] = f.preset + g
 		}
-		// The sum is the same up to where it is rounded to float32.
-		errs = append(errs, near("gradient of "+in.Name+" added to 0.5", got.grad[i], sum, 1e-5))
+		// The sum is the same up to where it is rounded to float32, or as both addends to bf16.
+		tolerance := 1e-5
+		if f.rounded && !in.Weight {
+			tolerance = 1.0 / 128
+		}
+		errs = append(errs, near("gradient of "+in.Name+" added to 0.5", got.grad[i], sum, tolerance))
 	}
 	return errors.Join(errs...)
 }
@@ -155,7 +189,7 @@ func (f *fixture) unseeded() error {
 // frozen freezes the inputs one after the other.
 func (f *fixture) frozen(want result) error {
 	for i, shape := range f.c.Inputs {
-		f.still[i] = engine.NewFrozen(f.tape.Device(), shape.Name, shape.Rows, shape.Cols)
+		f.still[i] = newStill(f.tape.Device(), shape)
 		got := f.step(all)
 		f.still[i] = nil
 		if got.grad[i] != nil {
@@ -168,6 +202,13 @@ func (f *fixture) frozen(want result) error {
 		}
 	}
 	return nil
+}
+
+func newStill(dev engine.Device, shape Input) *engine.Param {
+	if shape.Float32 {
+		return engine.NewFrozenFloat32(dev, shape.Name, shape.Rows, shape.Cols)
+	}
+	return engine.NewFrozen(dev, shape.Name, shape.Rows, shape.Cols)
 }
 
 // allocations checks that a step allocates nothing once one like it has run.
@@ -259,36 +300,53 @@ func seedAt(j, e int) float64 {
 	return float64(int32(h>>16)-1<<15) / (1 << 14)
 }
 
-func seed(g *engine.Tensor, j int) {
-	for r := range g.Rows {
-		for c := range g.Cols {
-			g.Set(r, c, seedAt(j, r*g.Cols+c))
+// seed sets the gradient of result j.
+func (f *fixture) seed(g *engine.Tensor, j int) {
+	setEach(g, func(e int) float64 {
+		if f.rounded {
+			return RoundBF16(seedAt(j, e))
 		}
-	}
+		return seedAt(j, e)
+	})
 }
 
 func fill(x *engine.Tensor, values []float64) {
-	for r := range x.Rows {
-		for c := range x.Cols {
-			x.Set(r, c, values[r*x.Cols+c])
-		}
-	}
+	setEach(x, func(e int) float64 { return values[e] })
 }
 
 func fillWith(x *engine.Tensor, value float64) {
+	setEach(x, func(int) float64 { return value })
+}
+
+// setEach sets element e of x, counted row by row, to value(e): on a GPU all at once.
+func setEach(x *engine.Tensor, value func(e int) float64) {
+	if x.Address() != 0 {
+		all := make([]float32, x.Rows*x.Cols)
+		for e := range all {
+			all[e] = float32(value(e))
+		}
+		x.Write(all)
+		return
+	}
 	for r := range x.Rows {
 		for c := range x.Cols {
-			x.Set(r, c, value)
+			x.Set(r, c, value(r*x.Cols+c))
 		}
 	}
 }
 
 func elements(x *engine.Tensor) []float64 {
-	s := make([]float64, 0, x.Rows*x.Cols)
-	for r := range x.Rows {
-		for c := range x.Cols {
-			s = append(s, x.At(r, c))
+	s := make([]float64, x.Rows*x.Cols)
+	if x.Address() != 0 {
+		single := make([]float32, len(s))
+		x.Read(single)
+		for e, v := range single {
+			s[e] = float64(v)
 		}
+		return s
+	}
+	for e := range s {
+		s[e] = x.At(e/x.Cols, e%x.Cols)
 	}
 	return s
 }

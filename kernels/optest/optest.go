@@ -12,6 +12,8 @@
 //     read beside a view;
 //   - gradients are added to what is there, and not computed for frozen inputs;
 //   - a step allocates nothing once a step like it has run;
+//   - where it has kernels for a GPU, they agree with the specification in bf16, on an
+//     emulated GPU or a real one (CUDA), in any order of threads, and hold up in the same;
 //   - what the operator says of its cost holds: the backward pass reads what it saves
 //     and nothing else of the forward pass, and on a device of shapes the step
 //     launches the same.
@@ -36,6 +38,9 @@ type Case struct {
 	// Tolerance bounds |got - want| / (|want| + r) for every element of a result,
 	// r being the root mean square of the result. Say beside it why it suffices.
 	Tolerance float64
+	// BF16 is Tolerance on a GPU, where tensors are bf16 but for what NewFloat32 makes; 0 says
+	// that the operator has no kernels for it. Say beside it why it suffices.
+	BF16 float64
 	// RowWise says that row i of a result depends on row i of those inputs that have
 	// as many rows as the first one, on the other inputs, and on nothing else.
 	RowWise bool
@@ -51,6 +56,12 @@ type Input struct {
 	Values []float64
 	// Tolerance of the gradient, as Case.Tolerance; 0 means the same.
 	Tolerance float64
+	// BF16 is that on a GPU; 0 means the same as the case's.
+	BF16 float64
+	// Weight says that the input is a parameter: on a GPU its gradient is float32, and added to.
+	Weight bool
+	// Float32 says that the input is float32 on a GPU.
+	Float32 bool
 	// Constant inputs get no gradient: the operator does not differentiate them.
 	Constant bool
 }
@@ -64,6 +75,15 @@ func Run(t *testing.T, c Case) {
 			t.Error(err)
 		}
 	})
+	if c.BF16 > 0 {
+		t.Run(c.Name+" on CUDA", func(t *testing.T) {
+			t.Helper()
+			dev := CUDA(t)
+			if err := checkCUDA(c, dev); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // Check returns all that is wrong with the case.
@@ -128,19 +148,28 @@ type result struct {
 	out, grad [][]float64
 }
 
-// compare judges the C result by the specification's.
-func (c Case) compare(got, want result) error {
+// compare judges the results of the C code, or of kernels on a GPU, by the specification's.
+func (c Case) compare(got, want result) error { return c.compareTo(got, want, false) }
+
+func (c Case) compareTo(got, want result, onGPU bool) error {
+	general := c.Tolerance
+	if onGPU {
+		general = c.BF16
+	}
 	var errs []error
 	for j := range want.out {
-		errs = append(errs, near(fmt.Sprintf("result %d", j), got.out[j], want.out[j], c.Tolerance))
+		errs = append(errs, near(fmt.Sprintf("result %d", j), got.out[j], want.out[j], general))
 	}
 	for i, in := range c.Inputs {
 		if in.Constant {
 			continue
 		}
 		tolerance := in.Tolerance
+		if onGPU {
+			tolerance = in.BF16
+		}
 		if tolerance == 0 {
-			tolerance = c.Tolerance
+			tolerance = general
 		}
 		errs = append(errs, near("gradient of "+in.Name, got.grad[i], want.grad[i], tolerance))
 	}
