@@ -217,19 +217,27 @@ DEVICE uint4 pack8(const float (&x)[8]) {
     return v;
 }
 
-// Eight bf16 at p, a multiple of 16 bytes, of which the first `count` are there: the others
-// are read as 0 and not written.
-DEVICE void load8_bf16(float (&x)[8], const bf16* p, int count) {
-    if (count >= 8) {
-        unpack8(x, load16(p));
-        return;
-    }
-#pragma unroll
-    for (int i = 0; i < 8; i++) x[i] = i < count ? to_f32(p[i]) : 0.f;
+DEVICE void unpack4(float (&x)[4], uint2 v) {
+    x[0] = low_f32(v.x), x[1] = high_f32(v.x), x[2] = low_f32(v.y), x[3] = high_f32(v.y);
 }
 
+DEVICE uint2 pack4(const float (&x)[4]) { return make_uint2(pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3])); }
+
+// Eight bf16 at p, of which the first `count` are there: the others are read as 0 and not
+// written. It is one access where p is a multiple of 16 bytes and all are there. Packed, as
+// load16 gives them, several loads are under way before the first is waited for.
+DEVICE uint4 load8_packed(const bf16* p, int count) {
+    if (count >= 8 && (u64)p % 16 == 0) return load16(p);
+    u32 v[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++) v[i] = i < count ? p[i].bits : 0;
+    return make_uint4(v[0] | v[1] << 16, v[2] | v[3] << 16, v[4] | v[5] << 16, v[6] | v[7] << 16);
+}
+
+DEVICE void load8_bf16(float (&x)[8], const bf16* p, int count) { unpack8(x, load8_packed(p, count)); }
+
 DEVICE void store8_bf16(bf16* p, const float (&x)[8], int count) {
-    if (count >= 8) {
+    if (count >= 8 && (u64)p % 16 == 0) {
         store16(p, pack8(x));
         return;
     }
@@ -237,6 +245,55 @@ DEVICE void store8_bf16(bf16* p, const float (&x)[8], int count) {
     for (int i = 0; i < 8; i++)
         if (i < count) p[i] = to_bf16(x[i]);
 }
+
+// The same for four bf16, one access at a multiple of 8 bytes.
+DEVICE uint2 load4_packed(const bf16* p, int count) {
+    if (count >= 4 && (u64)p % 8 == 0) return load8(p);
+    u32 v[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) v[i] = i < count ? p[i].bits : 0;
+    return make_uint2(v[0] | v[1] << 16, v[2] | v[3] << 16);
+}
+
+DEVICE void store4_bf16(bf16* p, const float (&x)[4], int count) {
+    if (count >= 4 && (u64)p % 8 == 0) {
+        store8(p, pack4(x));
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        if (i < count) p[i] = to_bf16(x[i]);
+}
+
+// The same for N float, a multiple of 4: accesses of 16 bytes.
+template <int N> DEVICE void load_f32(float (&x)[N], const float* p, int count) {
+    if (count >= N && (u64)p % 16 == 0) {
+#pragma unroll
+        for (int i = 0; i < N; i += 4) {
+            const uint4 v = load16(p + i);
+            x[i] = __uint_as_float(v.x), x[i + 1] = __uint_as_float(v.y);
+            x[i + 2] = __uint_as_float(v.z), x[i + 3] = __uint_as_float(v.w);
+        }
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++) x[i] = i < count ? p[i] : 0.f;
+}
+
+template <int N> DEVICE void store_f32(float* p, const float (&x)[N], int count) {
+    if (count >= N && (u64)p % 16 == 0) {
+#pragma unroll
+        for (int i = 0; i < N; i += 4)
+            store16(p + i, make_uint4(__float_as_uint(x[i]), __float_as_uint(x[i + 1]), __float_as_uint(x[i + 2]), __float_as_uint(x[i + 3])));
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        if (i < count) p[i] = x[i];
+}
+
+// 1 / (1 + exp(-x)), for results in bf16: to 1e-5 where |x| < 80.
+DEVICE float sigmoid(float x) { return fast_reciprocal(1 + fast_exp2(-1.44269504f * x)); }
 
 // Sum and maximum over the warp, the same bits in all lanes.
 DEVICE float warp_sum(float v) {
@@ -248,6 +305,13 @@ DEVICE float warp_sum(float v) {
 DEVICE float warp_max(float v) {
 #pragma unroll
     for (int o = 16; o > 0; o >>= 1) v = fmaxf(v, __shfl_xor_sync(ALL_LANES, v, o));
+    return v;
+}
+
+// Sum over each group of `width` lanes, the same bits in all of them. The groups follow each
+// other; width is a power of two up to 32.
+DEVICE float group_sum(float v, int width) {
+    for (int o = width / 2; o > 0; o >>= 1) v += __shfl_xor_sync(ALL_LANES, v, o);
     return v;
 }
 
@@ -264,6 +328,24 @@ template <int N> DEVICE void block_sum(float (&v)[N], float* scratch) {
 #pragma unroll
     for (int i = 0; i < N; i++) v[i] = warp_sum((int)lane_id() < warps ? scratch[32 * i + lane_id()] : 0.f);
     __syncthreads();
+}
+
+// Sum of a column of x [rows, stride], in the first of the block's eight warps. Each lane has
+// its column, the same in all warps; one at or beyond `cols` gives 0. scratch is shared
+// memory for 256 floats, free again on return.
+DEVICE float column_sum(const float* x, int rows, i64 stride, int column, int cols, float* scratch) {
+    float s = 0;
+    if (column < cols) {
+#pragma unroll 8
+        for (int r = warp_id(); r < rows; r += 8) s += x[r * stride + column];
+    }
+    scratch[threadIdx.x] = s;
+    __syncthreads();
+    s = 0;
+    if (warp_id() == 0)
+        for (int w = 0; w < 8; w++) s += scratch[32 * w + lane_id()];
+    __syncthreads();
+    return s;
 }
 
 #if HAS_WGMMA

@@ -68,6 +68,17 @@ func TestLaunchRefuses(t *testing.T) {
 // Launches live with Go's runtime: collections, preemption signals, goroutines that launch at
 // once on one library and on several, and Go's own faults while a kernel runs and after one
 // has failed.
+func TestEmptyMemory(t *testing.T) {
+	m, err := emulator.Alloc(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Pointer() == nil || len(emulator.Of[byte](m)) != 0 {
+		t.Error("no bytes: want an address, and nothing there")
+	}
+	m.Free()
+}
+
 func TestLaunchesBesideGo(t *testing.T) {
 	libs := []*emulator.Library{build(t, false, "faults.cu"), build(t, true, "faults.cu")}
 	notes := make(chan os.Signal, 1)

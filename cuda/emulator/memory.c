@@ -18,7 +18,8 @@ static size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
 // Pages: [size of all] [unmapped] [... the memory] [unmapped]
 void *caper_emu_alloc(size_t bytes) {
-    size_t body = pages(bytes ? bytes : 1), whole = body + 3 * PAGE;
+    if (bytes == 0) bytes = 1; // so that the address is one of its pages
+    size_t body = pages(bytes), whole = body + 3 * PAGE;
     for (int attempt = 0; attempt < 1 << 16; attempt++) {
         uintptr_t at = atomic_fetch_add(&next, whole);
         if (at + whole > EMU_MEMORY + EMU_MEMORY_SIZE) return 0;

@@ -3,6 +3,7 @@ package emulator_test
 import (
 	"math"
 	"testing"
+	"unsafe"
 
 	"caper/cuda/emulator"
 )
@@ -152,6 +153,66 @@ func TestPackedAccess(t *testing.T) {
 		}
 		if got[i] != want {
 			t.Fatalf("byte %d is %d, want %d", i, got[i], want)
+		}
+	}
+}
+
+// Loads and stores of a few elements touch those alone, at any address.
+func TestRaggedAccess(t *testing.T) {
+	lib := build(t, false, "primitives.cu")
+	x, xs := alloc[uint16](t, 32)
+	f, fs := alloc[float32](t, 32)
+	for i := range xs {
+		xs[i], fs[i] = toBF16(float32(i)), float32(i)
+	}
+	for offset := range 9 {
+		for count := range 9 {
+			y, ys := alloc[uint16](t, 32)
+			g, gs := alloc[float32](t, 32)
+			at := func(m *emulator.Memory, size int) unsafe.Pointer { return unsafe.Add(m.Pointer(), offset*size) }
+			run(t, lib, "ragged", emulator.Launch{}, at(x, 2), at(y, 2), at(f, 4), at(g, 4), int32(count))
+			for i := range 32 {
+				e := i - offset
+				if written := e >= 0 && e < 8 && e < count || e >= 8 && e < 12 && e < 8+count; !written {
+					if ys[i] != 0xffff || gs[i] == gs[i] {
+						t.Errorf("offset %d, %d elements: wrote element %d", offset, count, e)
+					}
+				} else if ys[i] != xs[i] || gs[i] != fs[i] {
+					t.Errorf("offset %d, %d elements: element %d is %04x and %g", offset, count, e, ys[i], gs[i])
+				}
+			}
+		}
+	}
+}
+
+func TestSums(t *testing.T) {
+	lib := build(t, false, "primitives.cu")
+	const rows = 19
+	x, xs := alloc[float32](t, rows*40)
+	for i := range xs {
+		xs[i] = float32(i*i%101) - 50 // sums are exact
+	}
+	out, got := alloc[float32](t, 192)
+	run(t, lib, "sums", emulator.Launch{Block: [3]int{256}}, x, int32(rows), out)
+	for lane := range 32 {
+		for i, width := range []int{1, 4, 16} {
+			var want float32
+			for l := lane - lane%width; l < lane-lane%width+width; l++ {
+				want += xs[l]
+			}
+			if got[32*i+lane] != want {
+				t.Errorf("sum over groups of %d: lane %d has %g, want %g", width, lane, got[32*i+lane], want)
+			}
+		}
+		var want float32
+		for r := 0; r < rows && lane < 24; r++ {
+			want += xs[40*r+16+lane]
+		}
+		if got[128+lane] != want {
+			t.Errorf("sum of column %d is %g, want %g", lane, got[128+lane], want)
+		}
+		if s := 1 / (1 + math.Exp(-float64(xs[lane]))); math.Abs(float64(got[160+lane])-s) > 1e-5*s {
+			t.Errorf("sigmoid(%g) is %g, want %g", xs[lane], got[160+lane], s)
 		}
 	}
 }

@@ -84,6 +84,31 @@ extern "C" __global__ void __launch_bounds__(32) zero_filled_copies(const u8* x,
     store16(y + threadIdx.x * 16, load16(s + threadIdx.x * 16));
 }
 
+// Copies the first `count` of N elements between addresses of any alignment.
+extern "C" __global__ void __launch_bounds__(32) ragged(const bf16* x, bf16* y, const float* f, float* g, int count) {
+    float v[8], w[4];
+    load8_bf16(v, x, count);
+    store8_bf16(y, v, count);
+    unpack4(w, load4_packed(x + 8, count));
+    store4_bf16(y + 8, w, count);
+    load_f32(v, f, count);
+    store_f32(g, v, count);
+    load_f32(w, f + 8, count);
+    store_f32(g + 8, w, count);
+}
+
+// out [128]: sums over groups of lanes; [128, 160): sums of the columns of x [rows, 40] from column 16 on; then sigmoids.
+extern "C" __global__ void __launch_bounds__(256) sums(const float* x, int rows, float* out) {
+    SHARED(float, scratch, 256);
+    for (int i = 0, width = 1; i < 3; i++, width *= 4) {
+        const float s = group_sum(x[lane_id()], width);
+        if (warp_id() == 0) out[32 * i + lane_id()] = s;
+    }
+    const float s = column_sum(x, rows, 40, 16 + lane_id(), 40, scratch);
+    if (warp_id() == 0) out[128 + lane_id()] = s;
+    if (warp_id() == 1) out[160 + lane_id()] = sigmoid(x[lane_id()]);
+}
+
 #if HAS_TMA
 // A box in, its bytes of shared memory out; bytes is a multiple of 16.
 extern "C" __global__ void __launch_bounds__(32) load_box(const __grid_constant__ TensorMap map, u8* out, int rank, int x, int y, int z, int bytes) {
