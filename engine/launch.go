@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math/bits"
 
 	"caper/cuda"
 )
@@ -88,6 +89,24 @@ func (g *GPU) Args() *Args {
 // Blocks is a launch of a row of blocks, each a row of threads.
 func Blocks(blocks, threads int) cuda.Launch {
 	return cuda.Launch{Grid: cuda.Dim{X: uint32(blocks)}, Block: cuda.Dim{X: uint32(threads)}}
+}
+
+// ColumnBlocks is a launch over a matrix: blocks along X, for rows or groups of them, and
+// along Y for runs of its columns, each thread having `each`. A block has up to `most` threads.
+func ColumnBlocks(blocks, cols, each, most int) cuda.Launch {
+	threads := min((cols+32*each-1)/(32*each)*32, most)
+	l := Blocks(blocks, threads)
+	l.Grid.Y = uint32((cols + each*threads - 1) / (each * threads))
+	return l
+}
+
+// Lanes returns how many lanes of a warp share work that n can do: a power of two. It panics
+// where n is more than a warp has.
+func Lanes(n int) int {
+	if n < 1 || n > 32 {
+		panic(fmt.Sprintf("engine: work for %d lanes of a warp, which has 32: on a GPU, heads have at most 256 columns", n))
+	}
+	return 1 << bits.Len(uint(n-1))
 }
 
 // Launch runs a kernel. A grid without blocks is no work. The kernel is compiled, or found

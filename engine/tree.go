@@ -17,6 +17,11 @@ type Tree struct {
 	Start, Len, Parent, Pos []int32
 	// Segment and Position of each row (token), [N].
 	Segment, Position []int32
+	// Before is Previous of each row, and Sibling the next row of which that is the same, -1
+	// where there is none, [N]. The first row behind r on any path, if there is one, is r + 1.
+	Before, Sibling []int32
+
+	lastBranch []int32 // by segment: the first row of the last segment that continues it, or -1
 
 	paths  [][]int32 // what Pack returned since Reset, and memory for more
 	packed int       // paths in use
@@ -69,18 +74,39 @@ func (t *Tree) AddSegment(parent int, tokens []int32) int {
 	t.Len = append(t.Len, int32(len(tokens)))
 	t.Parent = append(t.Parent, int32(parent))
 	t.Pos = append(t.Pos, pos)
+	t.join(s, parent)
 	for i, id := range tokens {
 		t.Tokens = append(t.Tokens, id)
 		t.Segment = append(t.Segment, int32(s))
 		t.Position = append(t.Position, pos+int32(i))
+		t.Sibling = append(t.Sibling, -1)
+		if i > 0 {
+			t.Before = append(t.Before, t.Start[s]+int32(i)-1)
+		}
 	}
 	return s
+}
+
+// join sets what comes before the first row of segment s, which is the next sibling of
+// parent's last branch.
+func (t *Tree) join(s, parent int) {
+	t.lastBranch = append(t.lastBranch, -1)
+	if parent < 0 {
+		t.Before = append(t.Before, -1)
+		return
+	}
+	t.Before = append(t.Before, t.Start[parent]+t.Len[parent]-1)
+	if b := t.lastBranch[parent]; b >= 0 {
+		t.Sibling[b] = t.Start[s]
+	}
+	t.lastBranch[parent] = t.Start[s]
 }
 
 // Reset empties the tree and keeps its memory.
 func (t *Tree) Reset() {
 	t.Tokens, t.Segment, t.Position = t.Tokens[:0], t.Segment[:0], t.Position[:0]
 	t.Start, t.Len, t.Parent, t.Pos = t.Start[:0], t.Len[:0], t.Parent[:0], t.Pos[:0]
+	t.Before, t.Sibling, t.lastBranch = t.Before[:0], t.Sibling[:0], t.lastBranch[:0]
 	t.packed = 0
 }
 

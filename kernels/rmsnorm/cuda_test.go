@@ -3,10 +3,10 @@ package rmsnorm
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"caper/cuda/emulator"
-	"caper/engine"
 	"caper/kernels/optest"
 )
 
@@ -42,32 +42,35 @@ func proveKernels(d *optest.EmulatedGPU, rows, cols int, offset float32, residua
 	d.Helper()
 	name := fmt.Sprintf("%dx%d offset %g residual %t: ", rows, cols, offset, residual)
 	r := rand.New(rand.NewPCG(uint64(rows), uint64(cols)))
-	x, dy, w := draw(r, rows*cols, 2, 0), draw(r, rows*cols, 1, 0), draw(r, cols, 0.2, 1-float64(offset))
-	sum, res, added := x, optest.Matrix{}, optest.Matrix{}
+	c := operator(rows, cols, offset == 1)
+	x, res, added := optest.Normal(r, rows*cols, 2, 0), optest.Matrix{}, optest.Matrix{}
+	sum := slices.Clone(x)
 	if residual {
-		other := draw(r, rows*cols, 2, 0)
-		res, sum = d.Matrix(rows, cols, other), make([]float64, len(x))
-		for i := range x {
+		other := optest.Normal(r, rows*cols, 2, 0)
+		res = d.Matrix(rows, cols, other)
+		for i := range sum {
 			sum[i] = optest.RoundBF16(x[i] + other[i])
 		}
 	}
-	wantY, wantDX, wantDW := specification(rows, cols, sum, w, dy, float64(offset))
+	c.Inputs[0].Values = sum
+	e := c.Example()
+	wantDX := e.Gradients[0]
 
 	yTolerance, dwTolerance := rounding, 1e-5
 	if offset == 0 {
 		yTolerance, dwTolerance = 2*rounding, 2*rounding
 	}
 	const eps = float32(1e-6)
-	weights, y, sums := d.Matrix(1, cols, w), d.Matrix(rows, cols, nil), d.Matrix(rows, cols, nil)
+	weights, y, sums := d.Matrix(1, cols, e.In[1]), d.Matrix(rows, cols, nil), d.Matrix(rows, cols, nil)
 	n, stride := int32(cols), int64(y.Stride)
 	threads := min((cols+255)/256*32, 128) // so that long rows need several passes
 	launch := emulator.Launch{Grid: [3]int{rows}, Block: [3]int{threads}}
 	d.Launch("rmsnorm_forward", launch, d.Matrix(rows, cols, x).Memory, res.Memory, weights.Memory, sums.Memory, y.Memory,
 		n, stride, stride, stride, stride, eps, offset)
-	d.CheckMatrix(name+"y", y, wantY, yTolerance)
+	d.CheckMatrix(name+"y", y, e.Out[0], yTolerance)
 	if residual {
 		d.CheckMatrix(name+"sum", sums, sum, 0)
-		other := draw(r, rows*cols, 1, 0)
+		other := optest.Normal(r, rows*cols, 1, 0)
 		added = d.Matrix(rows, cols, other)
 		for i := range wantDX {
 			wantDX[i] += other[i]
@@ -77,49 +80,9 @@ func proveKernels(d *optest.EmulatedGPU, rows, cols int, offset float32, residua
 	blocks := min(rows, 4)
 	partial, dw, dx := d.NewFloat32(blocks*cols), d.Float32(make([]float64, cols)), d.Matrix(rows, cols, nil)
 	launch = emulator.Launch{Grid: [3]int{blocks}, Block: [3]int{threads}, Shared: 4 * cols}
-	d.Launch("rmsnorm_backward", launch, d.Matrix(rows, cols, sum).Memory, weights.Memory, d.Matrix(rows, cols, dy).Memory, added.Memory, dx.Memory, partial,
+	d.Launch("rmsnorm_backward", launch, d.Matrix(rows, cols, sum).Memory, weights.Memory, d.Matrix(rows, cols, e.Seeds[0]).Memory, added.Memory, dx.Memory, partial,
 		int32(rows), n, stride, stride, stride, stride, eps, offset)
 	d.Launch("rmsnorm_weight_gradient", emulator.Launch{Grid: [3]int{(cols + 255) / 256}, Block: [3]int{256}}, partial, dw, int32(blocks), n)
 	d.CheckMatrix(name+"dx", dx, wantDX, rounding)
-	d.CheckFloat32(name+"dw", dw, wantDW, dwTolerance)
-}
-
-// draw returns normally distributed numbers that bf16 holds.
-func draw(r *rand.Rand, n int, deviation, mean float64) []float64 {
-	x := make([]float64, n)
-	for i := range x {
-		x[i] = optest.RoundBF16(mean + deviation*r.NormFloat64())
-	}
-	return x
-}
-
-// specification runs spec.go: y, and the gradients of x and w.
-func specification(rows, cols int, x, w, dy []float64, offset float64) (y, dx, dw []float64) {
-	tape := engine.NewTape(engine.Reference())
-	xs, ws := tensor(tape, rows, cols, x), tensor(tape, 1, cols, w)
-	ys := Forward(tape, xs, ws, 1e-6, offset == 1)
-	seed := tape.AddTo(ys)
-	for i, v := range dy {
-		seed.Set(i/cols, i%cols, v)
-	}
-	tape.Backward()
-	return elements(ys), elements(tape.Gradient(xs)), elements(tape.Gradient(ws))
-}
-
-func tensor(t *engine.Tape, rows, cols int, values []float64) *engine.Tensor {
-	x := t.New(rows, cols)
-	for i, v := range values {
-		x.Set(i/cols, i%cols, v)
-	}
-	return x
-}
-
-func elements(x *engine.Tensor) []float64 {
-	var values []float64
-	for r := range x.Rows {
-		for c := range x.Cols {
-			values = append(values, x.At(r, c))
-		}
-	}
-	return values
+	d.CheckFloat32(name+"dw", dw, e.Gradients[1], dwTolerance)
 }
