@@ -26,6 +26,8 @@ func (o *op) Forward(t *engine.Tape) {
 		specForward(o.sum, o.x, o.y)
 	case t.CPU():
 		cpuForward(t, o.sum, o.x, o.y)
+	case t.CUDA():
+		cudaForward(t, o.sum, o.x, o.y)
 	}
 }
 
@@ -41,6 +43,8 @@ func (o *op) Backward(t *engine.Tape) {
 		specBackward(dy, dsum)
 	case t.CPU():
 		cpuBackward(t, dx, dy, dsum)
+	case t.CUDA():
+		cudaBackward(t, dx, dy, dsum)
 	}
 }
 

@@ -16,6 +16,7 @@ func operator(rows, cols int) optest.Case {
 			return append(out, Forward(t, in[0], in[1]))
 		},
 		Tolerance: 6e-8, // one rounding
+		BF16:      4e-3, // one, to 8 bits
 		RowWise:   true,
 	}
 }
