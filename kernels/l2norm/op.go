@@ -31,6 +31,8 @@ func (o *op) Forward(t *engine.Tape) {
 		specForward(o)
 	case t.CPU():
 		cpuForward(t, o)
+	case t.CUDA():
+		cudaForward(t, o)
 	}
 }
 
@@ -44,6 +46,8 @@ func (o *op) Backward(t *engine.Tape) {
 		specBackward(o, dx, dy)
 	case t.CPU():
 		cpuBackward(t, o, dx, dy)
+	case t.CUDA():
+		cudaBackward(t, o, dx, dy)
 	}
 }
 
