@@ -32,6 +32,8 @@ func (o *op) Forward(t *engine.Tape) {
 		specForward(o)
 	case t.CPU():
 		cpuForward(t, o)
+	case t.CUDA():
+		cudaForward(t, o)
 	}
 }
 
@@ -45,6 +47,8 @@ func (o *op) Backward(t *engine.Tape) {
 		specBackward(o, dtable, dy)
 	case t.CPU():
 		cpuBackward(t, o, dtable, dy)
+	case t.CUDA():
+		cudaBackward(t, o, dtable, dy)
 	}
 }
 
