@@ -15,13 +15,14 @@ func operator(rows, heads, dim int) optest.Case {
 			{Name: "x", Rows: rows, Cols: heads * dim, Deviation: 2},
 			{Name: "z", Rows: rows, Cols: heads * dim, Deviation: 3},
 			// Sums over rows and heads: rounding grows with the root of their number.
-			{Name: "w", Rows: 1, Cols: dim, Mean: 1, Deviation: 0.2, Tolerance: 2e-6},
+			{Name: "w", Rows: 1, Cols: dim, Mean: 1, Deviation: 0.2, Tolerance: 2e-6, Weight: true, BF16: 2e-5},
 		},
 		Forward: func(t *engine.Tape, in, out []*engine.Tensor) []*engine.Tensor {
 			return append(out, Forward(t, in[0], in[1], in[2], dim, 1e-6))
 		},
 		// 1.5e-7 from the sigmoid, and a handful of roundings of 6e-8.
 		Tolerance: 8e-7,
+		BF16:      4e-3, // one rounding to 8 bits
 		RowWise:   rows > 1,
 	}
 }
