@@ -35,14 +35,12 @@ gatednorm_forward(const bf16* x, const bf16* z, const bf16* __restrict__ w, bf16
     store8_bf16(y + at.row * y_stride + at.column, v, at.count);
 }
 
-DEVICE void give(float (&d)[8], bf16* to, int count, int accumulate) {
-    if (accumulate) {
-        float sum[8];
-        load8_bf16(sum, to, count);
+DEVICE void give(const float (&d)[8], bf16* to, int count, int accumulate) {
+    float sum[8] = {};
+    if (accumulate) load8_bf16(sum, to, count);
 #pragma unroll
-        for (int i = 0; i < 8; i++) d[i] += sum[i];
-    }
-    store8_bf16(to, d, count);
+    for (int i = 0; i < 8; i++) sum[i] += d[i];
+    store8_bf16(to, sum, count);
 }
 
 // With n = r x and u = dy silu(z): dx = r (u w - n mean(u w n)) and dz = dy n w silu'(z), each
