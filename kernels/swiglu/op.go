@@ -27,6 +27,8 @@ func (o *op) Forward(t *engine.Tape) {
 		specForward(o.y, o.gate, o.up)
 	case t.CPU():
 		cpuForward(t, o.y, o.gate, o.up)
+	case t.CUDA():
+		cudaForward(t, o.y, o.gate, o.up)
 	}
 }
 
@@ -41,6 +43,8 @@ func (o *op) Backward(t *engine.Tape) {
 		specBackward(dgate, dup, dy, o.gate, o.up)
 	case t.CPU():
 		cpuBackward(t, dgate, dup, dy, o.gate, o.up)
+	case t.CUDA():
+		cudaBackward(t, dgate, dup, dy, o.gate, o.up)
 	}
 }
 
