@@ -64,6 +64,8 @@ func (o *op) Forward(t *engine.Tape) {
 		specForward(o)
 	case t.CPU():
 		cpuForward(t, o)
+	case t.CUDA():
+		cudaForward(t, o)
 	}
 }
 
@@ -78,6 +80,8 @@ func (o *op) Backward(t *engine.Tape) {
 		specBackward(o, dx, dw, dy)
 	case t.CPU():
 		cpuBackward(t, o, dx, dw, dy)
+	case t.CUDA():
+		cudaBackward(t, o, dx, dw, dy)
 	default:
 		partial(t, o, dw)
 	}

@@ -9,17 +9,22 @@ import (
 	"caper/kernels/optest"
 )
 
-func operator(rows int, o Options) optest.Case {
+func positions(rows int) []int32 {
 	positions := make([]int32, rows)
 	for i := range positions {
 		positions[i] = int32(i * i % 301)
 	}
+	return positions
+}
+
+func operator(rows int, o Options) optest.Case {
+	positions := positions(rows)
 	return optest.Case{
 		Name: fmt.Sprintf("%d rows, %d heads of %d, rotary %d", rows, o.Heads, o.Dim, o.RotaryDims),
 		Inputs: []optest.Input{
 			{Name: "x", Rows: rows, Cols: (o.Heads-1)*o.HeadStride + max(o.Dim, o.HeadStride), Deviation: 2},
 			// Sums over rows and heads: rounding grows with the root of their number.
-			{Name: "w", Rows: 1, Cols: o.Dim, Mean: 0.5, Deviation: 0.2, Tolerance: 2e-6},
+			{Name: "w", Rows: 1, Cols: o.Dim, Mean: 0.5, Deviation: 0.2, Tolerance: 2e-6, Weight: true, BF16: 2e-5},
 		},
 		Forward: func(t *engine.Tape, in, out []*engine.Tensor) []*engine.Tensor {
 			return append(out, Forward(t, in[0], in[1], positions, o))
@@ -27,6 +32,7 @@ func operator(rows int, o Options) optest.Case {
 		// A sum of Dim squares in sixteen lanes, and eight roundings of 6e-8, those
 		// of cosine and sine among them.
 		Tolerance: 8e-7,
+		BF16:      4e-3, // one rounding to 8 bits
 	}
 }
 
