@@ -18,7 +18,7 @@ func Forward(t *engine.Tape, a, b, aLog, dtBias *engine.Tensor) (g, beta *engine
 	}
 	op := engine.NewOp[op](t)
 	op.a, op.b, op.aLog, op.dtBias = a, b, aLog, dtBias
-	op.g, op.beta = t.NewCheap(a.Rows, a.Cols), t.NewCheap(a.Rows, a.Cols)
+	op.g, op.beta = t.NewCheapFloat32(a.Rows, a.Cols), t.NewCheapFloat32(a.Rows, a.Cols)
 	t.Run(op)
 	return op.g, op.beta
 }
@@ -33,10 +33,18 @@ func (o *op) Forward(t *engine.Tape) {
 		specForward(o.a, o.b, o.aLog, o.dtBias, o.g, o.beta)
 	case t.CPU():
 		cpuForward(t, o)
+	case t.CUDA():
+		cudaForward(t, o)
 	}
 }
 
 func (o *op) Backward(t *engine.Tape) {
+	if t.CUDA() {
+		if dg, dbeta := t.Gradient(o.g), t.Gradient(o.beta); dg != nil || dbeta != nil {
+			cudaBackward(t, o, dg, dbeta)
+		}
+		return
+	}
 	if dg := t.Gradient(o.g); dg != nil {
 		da, daLog, ddtBias := t.Accumulate(o.a), t.AddTo(o.aLog), t.AddTo(o.dtBias)
 		switch {
