@@ -20,7 +20,7 @@ func Forward(t *engine.Tape, hidden, w *engine.Tensor, rows []int32) *engine.Ten
 		}
 	}
 	o := engine.NewOp[op](t)
-	*o = op{hidden: hidden, w: w, rows: rows, y: t.New(len(rows), w.Rows)}
+	*o = op{hidden: hidden, w: w, rows: rows, y: t.NewFloat32(len(rows), w.Rows)}
 	t.Run(o)
 	return o.y
 }
@@ -36,6 +36,8 @@ func (o *op) Forward(t *engine.Tape) {
 		specForward(o)
 	case t.CPU():
 		cpuForward(t, o)
+	case t.CUDA():
+		cudaForward(t, o)
 	}
 }
 
@@ -50,6 +52,8 @@ func (o *op) Backward(t *engine.Tape) {
 		specBackward(o, dhidden, dw, dy)
 	case t.CPU():
 		cpuBackward(t, o, dhidden, dw, dy)
+	case t.CUDA():
+		cudaBackward(t, o, dhidden, dw, dy)
 	}
 }
 

@@ -8,24 +8,30 @@ import (
 	"caper/kernels/optest"
 )
 
-// operator scores count rows, one of them twice.
-func operator(n, cols, labels, count int) optest.Case {
+// named returns count of n rows, one of them twice.
+func named(n, count int) []int32 {
 	rows := make([]int32, count)
 	for i := range rows {
 		rows[i] = int32(i * 7 % n)
 	}
 	rows[count-1] = rows[0]
+	return rows
+}
+
+func operator(n, cols, labels, count int) optest.Case {
+	rows := named(n, count)
 	return optest.Case{
 		Name: fmt.Sprintf("%d of %dx%d, %d labels", count, n, cols, labels),
 		Inputs: []optest.Input{
 			{Name: "hidden", Rows: n, Cols: cols},
-			{Name: "w", Rows: labels, Cols: cols},
+			{Name: "w", Rows: labels, Cols: cols, Weight: true, BF16: 1e-6},
 		},
 		Forward: func(t *engine.Tape, in, out []*engine.Tensor) []*engine.Tensor {
 			return append(out, Forward(t, in[0], in[1], rows))
 		},
 		// Sums of cols (here up to 100) products with a rounding of 6e-8 each.
 		Tolerance: 1e-6,
+		BF16:      4e-3, // gradients are rounded to 8 bits
 	}
 }
 
