@@ -41,7 +41,7 @@ func Forward(t *engine.Tape, scores *engine.Tensor, pairs []Pair, o Options) *en
 	}
 	op := engine.NewOp[op](t)
 	op.scores, op.pairs, op.o = scores, pairs, o
-	op.loss = t.New(1, 1)
+	op.loss = t.NewFloat32(1, 1)
 	t.Run(op)
 	return op.loss
 }
@@ -52,7 +52,11 @@ type op struct {
 	o            Options
 }
 
-func (o *op) Forward(*engine.Tape) {
+func (o *op) Forward(t *engine.Tape) {
+	if t.CUDA() {
+		cudaForward(t, o)
+		return
+	}
 	o.loss.Set(0, 0, specForward(o.scores, o.pairs, o.o))
 }
 
@@ -61,7 +65,12 @@ func (o *op) Backward(t *engine.Tape) {
 	if g == nil {
 		return
 	}
-	if ds := t.AddTo(o.scores); ds != nil {
+	ds := t.AddTo(o.scores)
+	switch {
+	case ds == nil:
+	case t.CUDA():
+		cudaBackward(t, o, ds, g)
+	default:
 		specBackward(o.scores, o.pairs, o.o, g.At(0, 0), ds)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"caper/engine"
 )
 
-// The specification, in float64. It is what runs on every device: a batch has some
-// hundreds of pairs, and its loss is worth the digits.
+// The specification, in float64. It is what runs on every device but a GPU: a batch has
+// some hundreds of pairs, and its loss is worth the digits.
 //
 //	z = s+ - s- - m Margin        w = Weight / sum(Weight)        n pairs
 //	L = sum w log(1 + exp(-z)) + c/n sum (s+ + s-)^2
