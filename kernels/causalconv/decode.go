@@ -72,6 +72,8 @@ func (o *decodeOp) Forward(t *engine.Tape) {
 		specDecode(o)
 	case t.CPU():
 		cpuDecode(t, o)
+	case t.CUDA():
+		cudaDecode(t, o)
 	}
 }
 

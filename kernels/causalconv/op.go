@@ -38,6 +38,8 @@ func (o *op) Forward(t *engine.Tape) {
 		specForward(o.x, o.w, o.y, o.tree)
 	case t.CPU():
 		cpuForward(t, o)
+	case t.CUDA():
+		cudaForward(t, o)
 	}
 }
 
@@ -52,6 +54,8 @@ func (o *op) Backward(t *engine.Tape) {
 		specBackward(o.x, o.w, dy, dx, dw, o.tree)
 	case t.CPU():
 		cpuBackward(t, o, dy, dx, dw)
+	case t.CUDA():
+		cudaBackward(t, o, dy, dx, dw)
 	}
 }
 
