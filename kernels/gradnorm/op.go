@@ -13,6 +13,9 @@ import (
 // left out. Sums are in float64 and in a fixed order: the result is the same for
 // any number of threads. It is not finite when an element is not.
 func Norm(dev engine.Device, params []*engine.Param) float64 {
+	if engine.GPUOf(dev) != nil {
+		return cudaNorm(dev, params)
+	}
 	sum := 0.0
 	for _, p := range params {
 		if p.Grad == nil {

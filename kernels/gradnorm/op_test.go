@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"caper/engine"
+	"caper/kernels/optest"
 )
 
 // gradients makes parameters whose gradients hold arbitrary numbers.
@@ -12,10 +13,11 @@ func gradients(dev engine.Device) []*engine.Param {
 	params := []*engine.Param{engine.NewFrozen(dev, "frozen", 3, 3)}
 	rng := engine.Random(1, "test", 0, 0)
 	for _, n := range []int{1, 15, 16, 17, 1023, 70001} {
-		p := engine.NewParam(dev, "p", 1, n)
-		for j := range n {
-			p.Grad.Set(0, j, float64(float32(rng.NormFloat64())))
+		p, g := engine.NewParam(dev, "p", 1, n), make([]float32, n)
+		for j := range g {
+			g[j] = float32(rng.NormFloat64())
 		}
+		p.Grad.Write(g)
 		params = append(params, p)
 	}
 	return params
@@ -31,6 +33,18 @@ func TestNorm(t *testing.T) {
 	}
 	if again := Norm(two, gradients(two)); again != got {
 		t.Errorf("norm %v with two threads, %v with one", again, got)
+	}
+}
+
+func TestNormOnCUDA(t *testing.T) {
+	want, dev := Norm(engine.Reference(), gradients(engine.Reference())), optest.CUDA(t)
+	for range 2 { // the second time in the same memory
+		if got := Norm(dev, gradients(dev)); math.Abs(got-want) > 1e-13*want {
+			t.Errorf("norm %v, specification %v", got, want)
+		}
+	}
+	if err := engine.Wait(dev); err != nil {
+		t.Error(err)
 	}
 }
 
