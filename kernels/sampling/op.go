@@ -89,6 +89,8 @@ func (o *op) Forward(t *engine.Tape) {
 		specRun(o)
 	case t.CPU():
 		cpuRun(t, o)
+	case t.CUDA():
+		cudaRun(t, o)
 	}
 }
 
