@@ -32,6 +32,8 @@ func (o *op) Forward(t *engine.Tape) {
 		specForward(o)
 	case t.CPU():
 		cpuForward(t, o)
+	case t.CUDA():
+		cudaForward(t, o)
 	}
 }
 
@@ -46,6 +48,8 @@ func (o *op) Backward(t *engine.Tape) {
 		specBackward(o, dx, da, db, dy)
 	case t.CPU():
 		cpuBackward(t, o, dx, da, db, dy)
+	case t.CUDA():
+		cudaBackward(t, o, dx, da, db, dy)
 	default:
 		gradientOfU(t, o)
 	}
