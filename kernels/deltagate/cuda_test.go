@@ -9,7 +9,7 @@ import (
 
 var kernels = optest.Kernels{
 	File:      "kernels/deltagate/op.cu",
-	Registers: map[string]int{"deltagate_forward": 32, "deltagate_backward": 48, "deltagate_weight_gradient": 40},
+	Registers: map[string]int{"deltagate_forward": 32, "deltagate_backward": 64, "deltagate_weight_gradient": 40},
 }
 
 func TestKernelsCompile(t *testing.T) { kernels.Compile(t) }
