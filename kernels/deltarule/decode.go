@@ -19,7 +19,8 @@ type Cache struct {
 	o      Options
 	states *engine.Tensor // [states*ValueHeads*KeyDim, ValueDim]
 	// Of the tokens in open chunks: keys, a token per column; what each wrote,
-	// beta_t r_t of the specification; the logarithms of the decays.
+	// beta_t r_t of the specification; the logarithms of the decays. On a GPU keys are bf16,
+	// as they come, and all else is float32.
 	keys   *engine.Tensor // [chunks*KeyHeads*KeyDim, ChunkLen]
 	writes *engine.Tensor // [chunks*ValueHeads*ChunkLen, ValueDim]
 	decays *engine.Tensor // [chunks*ValueHeads, ChunkLen]
@@ -28,10 +29,10 @@ type Cache struct {
 // NewCache returns a cache on dev.
 func NewCache(dev engine.Device, states, chunks int, o Options) *Cache {
 	return &Cache{o,
-		engine.NewFrozen(dev, "states", states*o.ValueHeads*o.KeyDim, o.ValueDim).Tensor,
+		engine.NewFrozenFloat32(dev, "states", states*o.ValueHeads*o.KeyDim, o.ValueDim).Tensor,
 		engine.NewFrozen(dev, "keys", chunks*o.KeyHeads*o.KeyDim, ChunkLen).Tensor,
-		engine.NewFrozen(dev, "writes", chunks*o.ValueHeads*ChunkLen, o.ValueDim).Tensor,
-		engine.NewFrozen(dev, "decays", chunks*o.ValueHeads, ChunkLen).Tensor,
+		engine.NewFrozenFloat32(dev, "writes", chunks*o.ValueHeads*ChunkLen, o.ValueDim).Tensor,
+		engine.NewFrozenFloat32(dev, "decays", chunks*o.ValueHeads, ChunkLen).Tensor,
 	}
 }
 
@@ -103,6 +104,8 @@ func (o *decodeOp) Forward(t *engine.Tape) {
 		specDecode(o)
 	case t.CPU():
 		cpuDecode(t, o)
+	case t.CUDA():
+		cudaDecode(t, o)
 	}
 }
 

@@ -61,8 +61,11 @@ func (d *decoding) run(dev engine.Device, piece func(left int) int, together boo
 	var rows []int32
 	flush := func() {
 		var in []*engine.Tensor
-		for _, x := range d.inputs {
+		for n, x := range d.inputs {
 			y := tape.New(len(rows), x.Cols)
+			if n > 2 { // g and beta
+				y = tape.NewFloat32(len(rows), x.Cols)
+			}
 			for i, r := range rows {
 				for j := range x.Cols {
 					y.Set(i, j, x.At(int(r), j))
@@ -157,6 +160,46 @@ func TestDecode(t *testing.T) {
 			}
 		}
 	})
+}
+
+// On a GPU, too, within what rounding to bf16 costs, and with the same bits in any pieces.
+func TestDecodeOnCUDA(t *testing.T) {
+	gpu := optest.CUDA(t)
+	d := &decoding{o: Options{KeyHeads: 1, ValueHeads: 2, KeyDim: 20, ValueDim: 16}}
+	d.tree.AddSegment(-1, make([]int32, 130))
+	for _, n := range []int{1, 66} {
+		d.tree.AddSegment(0, make([]int32, n))
+	}
+	for i, in := range build(d.o, mixed)(&d.tree).Inputs {
+		x := tensor(in)
+		for e := range x.F64 {
+			if i < 3 {
+				x.F64[e] = optest.RoundBF16(x.F64[e])
+			}
+		}
+		d.inputs = append(d.inputs, x)
+	}
+	in := d.inputs
+	want := Forward(engine.NewTape(engine.Reference()), in[0], in[1], in[2], in[3], in[4], &d.tree, d.o)
+	size := 0.0
+	for _, x := range want.F64 {
+		size += x * x / float64(len(want.F64))
+	}
+	whole := d.run(gpu, func(left int) int { return left }, true)
+	pieces := d.run(gpu, func(int) int { return 1 }, false)
+	for i, row := range whole {
+		for j, x := range row {
+			if w := want.At(i, j); !(math.Abs(x-w) <= readingTolerance*(math.Abs(w)+math.Sqrt(size))) {
+				t.Fatalf("row %d, column %d: %g, want %g", i, j, x, w)
+			}
+			if x != pieces[i][j] {
+				t.Fatalf("row %d, column %d: %g, in pieces %g", i, j, x, pieces[i][j])
+			}
+		}
+	}
+	if err := engine.Wait(gpu); err != nil {
+		t.Error(err)
+	}
 }
 
 func BenchmarkDecode(b *testing.B) {

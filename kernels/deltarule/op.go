@@ -22,7 +22,7 @@ type Options struct {
 //
 // q and k are [N, KeyHeads*KeyDim] with rows of unit length per head, v is
 // [N, ValueHeads*ValueDim]; g, the logarithm of the decay and at most 0, and beta,
-// the writing strength, are [N, ValueHeads].
+// the writing strength, are [N, ValueHeads], on a GPU in float32.
 func Forward(t *engine.Tape, q, k, v, g, beta *engine.Tensor, tree *engine.Tree, o Options) *engine.Tensor {
 	o.check(q, k, v, g, beta, tree)
 	op := engine.NewOp[op](t)
@@ -47,7 +47,7 @@ func (o Options) check(q, k, v, g, beta *engine.Tensor, tree *engine.Tree) {
 
 type op struct {
 	q, k, v, g, beta, out *engine.Tensor
-	residuals             *engine.Tensor // of the C code: what forward leaves for backward
+	residuals             *engine.Tensor // what forward leaves for backward; the specification needs none
 	tree                  *engine.Tree
 	o                     Options
 }
@@ -58,6 +58,8 @@ func (o *op) Forward(t *engine.Tape) {
 		specForward(o.q, o.k, o.v, o.g, o.beta, o.out, o.tree, o.o)
 	case t.CPU():
 		cpuForward(t, o)
+	case t.CUDA():
+		cudaForward(t, o)
 	default:
 		forwardStates(t, o)
 	}
@@ -74,6 +76,8 @@ func (o *op) Backward(t *engine.Tape) {
 		specBackward(o.q, o.k, o.v, o.g, o.beta, dout, dq, dk, dv, dg, dbeta, o.tree, o.o)
 	case t.CPU():
 		cpuBackward(t, o, dout, dq, dk, dv, dg, dbeta)
+	case t.CUDA():
+		cudaBackward(t, o, dout, dq, dk, dv, dg, dbeta)
 	default:
 		backwardStates(t, o)
 	}

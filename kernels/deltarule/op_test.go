@@ -20,8 +20,8 @@ func build(o Options, decay func(float64) float64) func(*engine.Tree) optest.Cas
 				{Name: "q", Rows: n, Cols: o.KeyHeads * o.KeyDim, Values: unit("q", n*o.KeyHeads, o.KeyDim)},
 				{Name: "k", Rows: n, Cols: o.KeyHeads * o.KeyDim, Values: unit("k", n*o.KeyHeads, o.KeyDim)},
 				{Name: "v", Rows: n, Cols: o.ValueHeads * o.ValueDim},
-				{Name: "g", Rows: n, Cols: o.ValueHeads, Values: treetest.Draw("g", n*o.ValueHeads, decay)},
-				{Name: "beta", Rows: n, Cols: o.ValueHeads, Values: treetest.Draw("beta", n*o.ValueHeads, sigmoid)},
+				{Name: "g", Rows: n, Cols: o.ValueHeads, Float32: true, Values: treetest.Draw("g", n*o.ValueHeads, decay)},
+				{Name: "beta", Rows: n, Cols: o.ValueHeads, Float32: true, Values: treetest.Draw("beta", n*o.ValueHeads, sigmoid)},
 			},
 			Forward: func(t *engine.Tape, in, out []*engine.Tensor) []*engine.Tensor {
 				return append(out, Forward(t, in[0], in[1], in[2], in[3], in[4], tree, o))
@@ -68,6 +68,24 @@ func Test(t *testing.T) {
 	treetest.Run(t, treetest.Shapes[:5], build(grouped, mixed)) // more rows are slow as float64 recurrences
 	for name, decay := range map[string]func(float64) float64{"weak": weak, "mixed": mixed, "strong": strong, "abrupt": abrupt} {
 		t.Run(name, func(t *testing.T) { treetest.Run(t, treetest.Shapes, build(tiny, decay)) })
+	}
+}
+
+// On a GPU, as TestKernels has it; fewer shapes, since it is an emulated one.
+func TestCUDA(t *testing.T) {
+	on := func(o Options, decay func(float64) float64) func(*engine.Tree) optest.Case {
+		return func(tree *engine.Tree) optest.Case {
+			c := build(o, decay)(tree)
+			c.BF16 = readingTolerance
+			for i := range c.Inputs {
+				c.Inputs[i].BF16 = gradientTolerance
+			}
+			return c
+		}
+	}
+	treetest.Run(t, treetest.Shapes[:5], on(tiny, mixed))
+	if !testing.Short() {
+		treetest.Run(t, treetest.Shapes[5:6], on(grouped, abrupt))
 	}
 }
 
