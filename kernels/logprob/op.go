@@ -9,7 +9,7 @@ import (
 	"caper/engine"
 )
 
-// Forward returns log p(targets[n] | rows[n]), [len(rows), 1].
+// Forward returns log p(targets[n] | rows[n]), [len(rows), 1], in float32.
 //
 // hidden is [N, H], after the final norm; head is [V, H]; rows are rows of hidden
 // and may repeat: the last token before a branch predicts one token per branch. A
@@ -19,9 +19,9 @@ func Forward(t *engine.Tape, hidden, head *engine.Tensor, rows, targets []int32)
 	check(hidden, head, rows, targets)
 	op := engine.NewOp[op](t)
 	op.hidden, op.head, op.rows, op.targets = hidden, head, rows, targets
-	op.y, op.lse = t.New(len(rows), 1), t.New(len(rows), 1)
+	op.y, op.lse = t.NewFloat32(len(rows), 1), t.NewFloat32(len(rows), 1)
 	if !t.Inference && len(rows)*head.Rows <= mostKept {
-		op.logits = t.New(len(rows), head.Rows)
+		op.logits = t.NewFloat32(len(rows), head.Rows)
 	}
 	t.Run(op)
 	return op.y
@@ -58,6 +58,8 @@ func (o *op) Forward(t *engine.Tape) {
 		specForward(o.hidden, o.head, o.rows, o.targets, o.y)
 	case t.CPU():
 		cpuForward(t, o)
+	case t.CUDA():
+		cudaForward(t, o)
 	default:
 		arguments(t, o)
 	}
@@ -74,6 +76,8 @@ func (o *op) Backward(t *engine.Tape) {
 		specBackward(o.hidden, o.head, o.rows, o.targets, dy, dhidden, dhead)
 	case t.CPU():
 		cpuBackward(t, o, dy, dhidden, dhead)
+	case t.CUDA():
+		cudaBackward(t, o, dy, dhidden, dhead)
 	default:
 		arguments(t, o)
 		gathered(t, o)

@@ -20,13 +20,16 @@ func operator(rows, width, words, pairs int) optest.Case {
 		Name: fmt.Sprintf("%d rows of %d, %d words, %d pairs", rows, width, words, pairs),
 		Inputs: []optest.Input{
 			{Name: "hidden", Rows: rows, Cols: width},
-			{Name: "head", Rows: words, Cols: width, Deviation: 0.5},
+			{Name: "head", Rows: words, Cols: width, Deviation: 0.5, Weight: true},
 		},
 		Forward: func(t *engine.Tape, in, out []*engine.Tensor) []*engine.Tensor {
 			return append(out, Forward(t, in[0], in[1], at, targets))
 		},
 		// Dot products of width terms before an exponential, and sums over the words.
 		Tolerance: 3e-6,
+		// Logits are exact products of bf16; their gradients are rounded to it (2^-8) before
+		// they are summed, and the rows' gradients after.
+		BF16: 1e-2,
 	}
 }
 
@@ -44,6 +47,15 @@ func TestLogitsNotKept(t *testing.T) {
 	optest.Run(t, operator(5, 20, 37, 9))
 	optest.Run(t, operator(30, 8, 2050, 40))
 	optest.Run(t, operator(100, 17, 13, 1100))
+}
+
+// On a GPU, several blocks and chunks.
+func TestBlocksOnCUDA(t *testing.T) {
+	defer func(kept, pairs, words int) { mostKept, gpuPairs, gpuWords = kept, pairs, words }(mostKept, gpuPairs, gpuWords)
+	mostKept, gpuPairs, gpuWords = 0, 16, 24
+	optest.Run(t, operator(30, 40, 130, 50))
+	mostKept = 1 << 24
+	optest.Run(t, operator(30, 40, 130, 50))
 }
 
 // Logits far from zero must neither overflow nor vanish.
