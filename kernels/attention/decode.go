@@ -16,15 +16,16 @@ const BlockLen = blockLen
 type Cache struct {
 	o      Options
 	blocks int
+	gpu    *engine.GPU // that holds the cache, or nil
 	// keys [blocks*KVHeads*Dim, BlockLen] has a position per column, values
 	// [blocks*KVHeads*BlockLen, Dim] one per row: products with either then run along
-	// rows.
+	// rows. On a GPU both have one per row, [blocks*KVHeads*BlockLen, Dim].
 	keys, values *engine.Tensor
 }
 
 // NewCache returns a cache on dev, of 2*blocks*BlockLen*KVHeads*Dim elements.
 func NewCache(dev engine.Device, blocks int, o Options) *Cache {
-	return &Cache{o, blocks,
+	return &Cache{o, blocks, engine.GPUOf(dev),
 		engine.NewFrozen(dev, "keys", blocks*o.KVHeads*o.Dim, BlockLen).Tensor,
 		engine.NewFrozen(dev, "values", blocks*o.KVHeads*BlockLen, o.Dim).Tensor,
 	}
@@ -35,6 +36,10 @@ func (c *Cache) Bytes() int { return int(engine.Tensors{c.keys, c.values}.Bytes(
 
 // CopyBlock copies the first n positions of block from into block to.
 func (c *Cache) CopyBlock(to, from int32, n int) {
+	if c.gpu != nil {
+		cudaCopyBlock(c.gpu, c, to, from, n)
+		return
+	}
 	for _, x := range []struct {
 		*engine.Tensor
 		n int // elements of a row to copy
@@ -134,6 +139,8 @@ func (o *decodeOp) Forward(t *engine.Tape) {
 		specDecode(o.q, o.k, o.v, o.gate, o.y, o.c, o.p)
 	case t.CPU():
 		cpuDecode(t, o.q, o.k, o.v, o.gate, o.y, o.c, o.p)
+	case t.CUDA():
+		cudaDecode(t, o)
 	}
 }
 

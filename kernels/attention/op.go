@@ -29,7 +29,7 @@ func Forward(t *engine.Tape, q, k, v, gate *engine.Tensor, tree *engine.Tree, o 
 	o.check(q, k, v, gate, tree)
 	op := engine.NewOp[op](t)
 	op.q, op.k, op.v, op.gate, op.tree, op.o = q, k, v, gate, tree, o
-	op.y, op.lse = t.New(q.Rows, q.Cols), t.New(q.Rows, o.Heads)
+	op.y, op.lse = t.New(q.Rows, q.Cols), t.NewFloat32(q.Rows, o.Heads)
 	t.Run(op)
 	return op.y
 }
@@ -50,7 +50,7 @@ func (o Options) check(q, k, v, gate *engine.Tensor, tree *engine.Tree) {
 
 type op struct {
 	q, k, v, gate, y *engine.Tensor
-	lse              *engine.Tensor // logarithm of the softmax's denominator, [N, Heads]; the specification needs none
+	lse              *engine.Tensor // logarithm of the softmax's denominator, on a GPU to base 2, [N, Heads]; the specification needs none
 	tree             *engine.Tree
 	o                Options
 }
@@ -61,6 +61,8 @@ func (o *op) Forward(t *engine.Tape) {
 		specForward(o.q, o.k, o.v, o.gate, o.y, o.tree, o.o)
 	case t.CPU():
 		cpuForward(t, o)
+	case t.CUDA():
+		cudaForward(t, o)
 	}
 }
 
@@ -79,6 +81,8 @@ func (o *op) Backward(t *engine.Tape) {
 		specBackward(o.q, o.k, o.v, o.gate, dy, dq, dk, dv, dgate, o.tree, o.o)
 	case t.CPU():
 		cpuBackward(t, o, dy, dq, dk, dv, dgate)
+	case t.CUDA():
+		cudaBackward(t, o, dy, dq, dk, dv, dgate)
 	}
 }
 
