@@ -19,10 +19,12 @@ logprob_gather(const bf16* __restrict__ hidden, const int* __restrict__ rows, co
     }
 }
 
+DEVICE float minus_infinity() { return __uint_as_float(0xff800000); }
+
 // The maximum `top` of logits and the sum of exp(logit - top), together with another pair's.
 DEVICE void join(float& top, float& sum, float other_top, float other_sum) {
     const float t = fmaxf(top, other_top);
-    if (t == -INFINITY) return;
+    if (t == minus_infinity()) return;
     sum = sum * expf(top - t) + other_sum * expf(other_top - t);
     top = t;
 }
@@ -38,7 +40,7 @@ logprob_fold(const float* __restrict__ logits, const int* __restrict__ targets, 
     SHARED(float, sums, 32);
     const i64 pair = blockIdx.x, pairs = gridDim.x;
     const float* z = logits + pair * stride;
-    float top = -INFINITY, sum = 0;
+    float top = minus_infinity(), sum = 0;
     for (int c = threadIdx.x * 4; c < words; c += blockDim.x * 4) {
         float v[4];
         load_f32(v, z + c, words - c);
