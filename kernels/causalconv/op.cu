@@ -140,18 +140,23 @@ DEVICE void add(float (&sum)[4], const float (&w)[4], const float (&dp)[4]) {
     for (int i = 0; i < 4; i++) sum[i] += w[i] * dp[i];
 }
 
-// Adds to the gradient of a row what comes from `row`, which is DISTANCE rows behind it on its
-// path, from the siblings that follow it, and from all that continue them.
-template <int DISTANCE> DEVICE void add_branches(float (&dx)[4], const Gradient& g, const Weights& w, int row) {
-    if constexpr (DISTANCE < TAPS) {
-        for (; row >= 0; row = g.sibling[row]) {
-            Window window;
-            float dp[4];
-            window.read(g.in, row);
-            slopes(dp, window, w, g.load(row));
-            add(dx, w.tap[TAPS - 1 - DISTANCE], dp);
-            if (row + 1 < g.rows && g.in.previous[row + 1] == row) add_branches<DISTANCE + 1>(dx, g, w, row + 1);
+// Adds to the gradient of a row what comes from `first`, which is `distance` rows behind it on
+// its path, from the siblings that follow it, and from all that continue them.
+DEVICE void add_branches(float (&dx)[4], const Gradient& g, const Weights& w, int first, int distance) {
+    for (int row = first, at = distance; row >= 0;) {
+        Window window;
+        float tap[4], dp[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) tap[i] = at == 1 ? w.tap[2][i] : at == 2 ? w.tap[1][i] : w.tap[0][i];
+        window.read(g.in, row);
+        slopes(dp, window, w, g.load(row));
+        add(dx, tap, dp);
+        if (at < TAPS - 1 && row + 1 < g.rows && g.in.previous[row + 1] == row) {
+            row++, at++;
+            continue;
         }
+        for (; g.sibling[row] < 0 && at > distance; at--) row = g.in.previous[row];
+        row = g.sibling[row];
     }
 }
 
@@ -172,17 +177,18 @@ causalconv_backward(const bf16* x, const bf16* w, const bf16* dy, bf16* dx, floa
     Window window;
     Weights dw = {};
     float dp[TAPS][4] = {}; // of rows row - TAPS + 1 to row
-    bool follows[TAPS] = {}; // whether each continues the one before it
+    bool follows[TAPS] = {}; // whether each continues the one before it,
+    bool forks[TAPS] = {};   // and whether others do, too
     const int end = last + TAPS - 1;
     for (int from = first; from < end; from += AHEAD) {
         uint2 next[AHEAD], dys[AHEAD];
-        int before[AHEAD];
+        int before[AHEAD], beside[AHEAD];
 #pragma unroll
         for (int a = 0; a < AHEAD; a++) {
             const int row = min(from + a, rows - 1);
             next[a] = g.in.load(row);
             dys[a] = g.load(row);
-            before[a] = previous[row];
+            before[a] = previous[row], beside[a] = sibling[row];
         }
 #pragma unroll
         for (int a = 0; a < AHEAD; a++) {
@@ -190,11 +196,12 @@ causalconv_backward(const bf16* x, const bf16* w, const bf16* dy, bf16* dx, floa
             if (row >= end) break;
 #pragma unroll
             for (int j = 1; j < TAPS; j++) {
-                follows[j - 1] = follows[j];
+                follows[j - 1] = follows[j], forks[j - 1] = forks[j];
 #pragma unroll
                 for (int i = 0; i < 4; i++) dp[j - 1][i] = dp[j][i];
             }
             follows[TAPS - 1] = row > first && row < rows && before[a] == row - 1;
+            forks[TAPS - 1] = beside[a] >= 0;
             if (row < rows) {
                 if (follows[TAPS - 1]) window.move(next[a]);
                 else window.read(g.in, row);
@@ -208,18 +215,16 @@ causalconv_backward(const bf16* x, const bf16* w, const bf16* dy, bf16* dx, floa
             bf16* to = dx + done * dx_stride + c;
             if (accumulate) unpack4(sum, load4_packed(to, g.in.count));
             add(sum, weights.tap[TAPS - 1], dp[0]);
-            if (follows[1]) {
-                add(sum, weights.tap[2], dp[1]);
-                add_branches<1>(sum, g, weights, sibling[done + 1]);
-                if (follows[2]) {
-                    add(sum, weights.tap[1], dp[2]);
-                    add_branches<2>(sum, g, weights, sibling[done + 2]);
-                    if (follows[3]) {
-                        add(sum, weights.tap[0], dp[3]);
-                        add_branches<3>(sum, g, weights, sibling[done + 3]);
-                    }
-                }
+            int joined = 0; // rows that continue this one without a gap
+            bool branches = false;
+#pragma unroll
+            for (int j = 1; j < TAPS; j++) {
+                if (joined < j - 1 || !follows[j]) continue;
+                add(sum, weights.tap[TAPS - 1 - j], dp[j]);
+                joined = j, branches |= forks[j];
             }
+#pragma unroll 1
+            for (int j = 1; branches && j <= joined; j++) add_branches(sum, g, weights, sibling[done + j], j);
             store4_bf16(to, sum, g.in.count);
         }
     }
