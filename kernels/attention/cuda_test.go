@@ -48,20 +48,17 @@ func problems(races bool) []problem {
 		o.GateStride, o.GateOffset = 2*o.Dim, o.Dim
 		return o
 	}
-	shape := func(name string) treetest.Shape {
-		return treetest.Shapes[slices.IndexFunc(treetest.Shapes, func(s treetest.Shape) bool { return s.Name == name })]
-	}
 	if races {
 		return []problem{
-			{shape("ladder"), gate(Options{Heads: 2, KVHeads: 1, Dim: 64}), 1},
+			{shapeOf("ladder"), gate(Options{Heads: 2, KVHeads: 1, Dim: 64}), 1},
 			{treetest.Shape{Name: "small branches", Parents: []int{-1, 0, 0}, Lengths: []int{66, 3, 1}}, Options{Heads: 1, KVHeads: 1, Dim: 8}, 1},
 		}
 	}
 	list := []problem{
-		{shape("chunk borders"), gate(Options{Heads: 2, KVHeads: 1, Dim: 128}), 1},
-		{shape("prompt"), gate(Options{Heads: 4, KVHeads: 2, Dim: 256}), 1},
-		{shape("trees"), Options{Heads: 2, KVHeads: 2, Dim: 24}, 1},
-		{shape("around a chunk"), gate(Options{Heads: 2, KVHeads: 1, Dim: 64}), 1e4},
+		{shapeOf("chunk borders"), gate(Options{Heads: 2, KVHeads: 1, Dim: 128}), 1},
+		{shapeOf("prompt"), gate(Options{Heads: 4, KVHeads: 2, Dim: 256}), 1},
+		{shapeOf("trees"), Options{Heads: 2, KVHeads: 2, Dim: 24}, 1},
+		{shapeOf("around a chunk"), gate(Options{Heads: 2, KVHeads: 1, Dim: 64}), 1e4},
 	}
 	for _, s := range treetest.Shapes {
 		list = append(list, problem{s, Options{Heads: 3, KVHeads: 1, Dim: 64}, 1})

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"caper/engine"
+	"caper/kernels/optest"
 )
 
 // decoding is a set of sequences that share beginnings, and the layout that Decode and
@@ -36,12 +37,19 @@ func drawDecoding(t *rapid.T, dev engine.Device) *decoding {
 			d.rows = append(d.rows, d.tree.Path(nil, d.tree.Start[s]+int32(n-1)))
 		}
 	}
-	r := engine.Random(rapid.Uint64().Draw(t, "seed"), "decode", 0, 0)
+	d.fill(dev, rapid.Uint64().Draw(t, "seed"))
+	return d
+}
+
+// fill draws what the tree's rows hold, in numbers that bf16 has, so that it is the same on all devices.
+func (d *decoding) fill(dev engine.Device, seed uint64) {
+	dim, kv := d.o.Dim, d.o.KVHeads
+	r := engine.Random(seed, "decode", 0, 0)
 	fill := func(cols int) *engine.Tensor {
 		x := engine.NewFrozen(dev, "x", d.tree.Rows(), cols).Tensor
 		for i := range x.Rows {
 			for j := range x.Cols {
-				x.Set(i, j, float64(float32(r.NormFloat64())))
+				x.Set(i, j, optest.RoundBF16(r.NormFloat64()))
 			}
 		}
 		return x
@@ -50,7 +58,6 @@ func drawDecoding(t *rapid.T, dev engine.Device) *decoding {
 	if !d.gated {
 		d.z = nil
 	}
-	return d
 }
 
 // sequence is one under way: the first done of its rows are in the cache, of which
@@ -176,6 +183,66 @@ func TestDecode(t *testing.T) {
 			}
 		}
 	})
+}
+
+// On a GPU the same holds, in bf16.
+func TestDecodeOnCards(t *testing.T) {
+	dev, reference := optest.CUDA(t), engine.Reference()
+	d := &decoding{gated: true, o: Options{Heads: 4, KVHeads: 2, Dim: 16, GateStride: 32, GateOffset: 16}}
+	for _, prompt := range []struct{ length, samples int }{{130, 3}, {5, 1}} {
+		p := d.tree.AddSegment(-1, make([]int32, prompt.length))
+		for n := range prompt.samples {
+			s := d.tree.AddSegment(p, make([]int32, 1+60*n))
+			d.rows = append(d.rows, d.tree.Path(nil, d.tree.Start[s]+int32(60*n)))
+		}
+	}
+	d.fill(reference, 1)
+	tape := engine.NewTape(reference)
+	want := Forward(tape, d.q, d.k, d.v, d.z, &d.tree, d.o)
+	all := d.run(dev, func(most int) int { return most })
+	some := d.run(dev, func(most int) int { return min(most, 50) })
+	for i := range all {
+		for j, x := range all[i] {
+			if w := want.At(i, j); !(math.Abs(x-w) <= 0.02) { // weights near 1, off by 2^-9 of values of size 3
+				t.Fatalf("row %d, column %d: %g, want %g", i, j, x, w)
+			}
+			if x != some[i][j] {
+				t.Fatalf("row %d, column %d: %g, cut otherwise %g", i, j, x, some[i][j])
+			}
+		}
+	}
+	if err := engine.Wait(dev); err != nil {
+		t.Error(err)
+	}
+}
+
+// A sequence goes on in a copy of its last block as it does in the block.
+func TestCopyBlock(t *testing.T) {
+	for _, dev := range []engine.Device{engine.Reference(), engine.CPU(1), optest.CUDA(t)} {
+		o := Options{Heads: 2, KVHeads: 2, Dim: 8}
+		c := NewCache(dev, 2, o)
+		tape := engine.NewTape(dev)
+		tape.Inference = true
+		decode := func(table []int32, first, n int) *engine.Tensor {
+			var p Places
+			p.Add(table, first, n)
+			x := tape.New(n, 16)
+			for i := range n {
+				for j := range 16 {
+					x.Set(i, j, math.Sin(float64(first+i+j)))
+				}
+			}
+			return Decode(tape, x, x, x, nil, c, &p)
+		}
+		decode([]int32{0}, 0, 10)
+		c.CopyBlock(1, 0, 10)
+		got, want := decode([]int32{1}, 10, 1), decode([]int32{0}, 10, 1)
+		for j := range 16 {
+			if g, w := got.At(0, j), want.At(0, j); g != w || w == 0 {
+				t.Errorf("%s: column %d is %g after the copy, %g without", dev.Name(), j, g, w)
+			}
+		}
+	}
 }
 
 // A warm step allocates nothing.

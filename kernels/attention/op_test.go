@@ -48,6 +48,7 @@ var (
 	gated   = Options{Heads: 4, KVHeads: 2, Dim: 3, GateStride: 6, GateOffset: 3}
 	grouped = Options{Heads: 6, KVHeads: 2, Dim: 20, GateStride: 40, GateOffset: 20}
 	onCards = Options{Heads: 2, KVHeads: 1, Dim: 8, GateStride: 16, GateOffset: 8} // heads begin at multiples of 16 bytes
+	full    = Options{Heads: 2, KVHeads: 1, Dim: 64}                               // which Hopper computes otherwise
 )
 
 func Test(t *testing.T) {
@@ -60,11 +61,14 @@ func Test(t *testing.T) {
 
 // On a GPU, too: cuda_test.go proves the kernels over more trees and heads.
 func TestOnCards(t *testing.T) {
-	for _, s := range treetest.Shapes {
-		if s.Name == "ladder" || s.Name == "prompt" && !testing.Short() {
-			treetest.Run(t, []treetest.Shape{s}, build(onCards))
-		}
+	treetest.Run(t, []treetest.Shape{shapeOf("ladder")}, build(full))
+	if !testing.Short() {
+		treetest.Run(t, []treetest.Shape{shapeOf("prompt")}, build(onCards))
 	}
+}
+
+func shapeOf(name string) treetest.Shape {
+	return treetest.Shapes[slices.IndexFunc(treetest.Shapes, func(s treetest.Shape) bool { return s.Name == name })]
 }
 
 // A lone token sees itself alone.
@@ -123,6 +127,45 @@ func TestBitsDoNotDependOnSegments(t *testing.T) {
 	for _, cut := range [][]int{{1, n - 1}, {63, 1, n - 64}, {64, 64, n - 128}, {70, 9, 1, 1, 50, n - 131}} {
 		if !slices.Equal(forward(cut...), want) {
 			t.Errorf("segments of %v tokens give other bits than one segment", cut)
+		}
+	}
+}
+
+// On a GPU a row of a tree has the bits of its sequence alone, on both paths.
+func TestBitsDoNotDependOnTrees(t *testing.T) {
+	dev := optest.CUDA(t)
+	for _, o := range []Options{full, onCards} {
+		tree := shapeOf("prompt").Tree()
+		row := int32(tree.Rows() - 1)
+		path := tree.Path(nil, row)
+		alone := treetest.Shape{Parents: []int{-1}, Lengths: []int{len(path)}}.Tree()
+		forward := func(tree *engine.Tree, rows []int32) []float32 {
+			tape := engine.NewTape(dev)
+			defer tape.Close()
+			draw := func(cols int) *engine.Tensor {
+				x := tape.New(tree.Rows(), cols)
+				values := make([]float32, x.Rows*cols)
+				for i, r := range rows {
+					rng := engine.Random(1, "test", uint64(r), uint64(cols))
+					for c := range cols {
+						values[i*cols+c] = float32(rng.NormFloat64())
+					}
+				}
+				x.Write(values)
+				return x
+			}
+			kv := draw(o.KVHeads * o.Dim)
+			y := Forward(tape, draw(o.Heads*o.Dim), kv, kv, nil, tree, o)
+			out := make([]float32, y.Rows*y.Cols)
+			y.Read(out)
+			return out[(len(rows)-1)*y.Cols:]
+		}
+		all := make([]int32, tree.Rows())
+		for i := range all {
+			all[i] = int32(i)
+		}
+		if got, want := forward(tree, all), forward(alone, path); !slices.Equal(got, want) {
+			t.Errorf("%+v: a row is %v in a tree, %v in its sequence alone", o, got, want)
 		}
 	}
 }
