@@ -142,6 +142,7 @@ func (t *Tape) observeForward(op Op, phase Phase) {
 	l := Launch{Operator: c.Operator, Phase: phase, Reads: c.Reads.present(), Writes: c.Writes.present(), Saves: c.Saves.present(), FLOPs: c.Forward}
 	l.Start = time.Now()
 	op.Forward(t)
+	t.finish()
 	l.Duration = time.Since(l.Start)
 	t.observer.Observe(&l)
 }
@@ -155,10 +156,18 @@ func (t *Tape) observeBackward(op Op) {
 	l.Reads = slices.Concat(c.Saves.present(), given, t.gradients(c.Reads))
 	l.Start = time.Now()
 	op.Backward(t)
+	t.finish()
 	l.Duration = time.Since(l.Start)
 	if len(given) > 0 {
 		l.Writes = t.gradients(c.Reads)
 		t.observer.Observe(&l)
+	}
+}
+
+// finish waits for a GPU's work, so that it can be timed.
+func (t *Tape) finish() {
+	if t.gpu != nil {
+		t.gpu.wait()
 	}
 }
 

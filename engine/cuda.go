@@ -22,6 +22,9 @@ type GPU struct {
 	args      Args
 	memory    []cuda.Ptr // what Close frees
 	err       error
+
+	fetches  []fetched   // under way,
+	arrivals stagingHalf // and the memory they go to
 }
 
 // productWorkspace is the memory that cuBLASLt's best kernels want on Hopper.
@@ -68,8 +71,9 @@ func Wait(dev Device) error {
 }
 
 func (g *GPU) wait() error {
-	if g.device != nil && g.err == nil {
+	if !g.idle() {
 		g.fail(g.stream.Synchronize())
+		g.arrive()
 	}
 	return g.err
 }
@@ -190,6 +194,9 @@ func (g *GPU) Close() error {
 		return nil
 	}
 	var errs []error
+	for _, b := range g.arrivals.blocks {
+		errs = append(errs, b.Free())
+	}
 	for _, p := range g.memory {
 		errs = append(errs, g.device.Free(p))
 	}

@@ -21,36 +21,82 @@ func (x *Tensor) IsFloat32() bool { return x.element == cuda.Float32 }
 
 // Read copies the elements of x to dst, row by row, Rows x Cols of them. On a GPU it waits
 // for all work; where that failed, dst holds NaN.
-func (x *Tensor) Read(dst []float32) {
+func (x *Tensor) Read(dst []float32) { x.ReadRange(dst[:x.Rows*x.Cols], 0) }
+
+// ReadRange is Read for elements from, from+1, ..., counted row by row.
+func (x *Tensor) ReadRange(dst []float32, from int) {
 	switch {
+	case len(dst) == 0:
 	case x.gpu != nil:
-		x.readGPU(dst)
-	case x.F32 != nil:
-		for i := range x.Rows {
-			copy(dst[i*x.Cols:(i+1)*x.Cols], x.F32[i*x.Stride:])
-		}
-	case x.F64 != nil:
+		x.readGPU(dst, from)
+	case x.F32 != nil && x.Contiguous():
+		copy(dst, x.F32[from:])
+	default:
 		for i := range dst {
-			dst[i] = float32(x.F64[i/x.Cols*x.Stride+i%x.Cols])
+			dst[i] = float32(x.At((from+i)/x.Cols, (from+i)%x.Cols))
 		}
 	}
 }
 
+// Values returns the elements of x, row by row, as they are: in float64 nothing is lost. On a
+// GPU it waits for all work.
+func (x *Tensor) Values() []float64 {
+	values := make([]float64, x.Rows*x.Cols)
+	if x.gpu == nil {
+		for i := range values {
+			values[i] = x.At(i/x.Cols, i%x.Cols)
+		}
+		return values
+	}
+	short := make([]float32, len(values))
+	x.Read(short)
+	for i, v := range short {
+		values[i] = float64(v)
+	}
+	return values
+}
+
 // Write copies src, Rows x Cols elements row by row, to x, rounded to its elements. On a GPU
 // it waits for all work.
-func (x *Tensor) Write(src []float32) {
+func (x *Tensor) Write(src []float32) { x.WriteRows(src[:x.Rows*x.Cols], 0) }
+
+// WriteRows is Write for whole rows from a first one on.
+func (x *Tensor) WriteRows(src []float32, first int) {
 	switch {
+	case len(src) == 0:
 	case x.gpu != nil:
-		x.writeGPU(src)
-	case x.F32 != nil:
-		for i := range x.Rows {
-			copy(x.F32[i*x.Stride:i*x.Stride+x.Cols], src[i*x.Cols:])
-		}
-	case x.F64 != nil:
-		for i, v := range src[:x.Rows*x.Cols] {
-			x.F64[i/x.Cols*x.Stride+i%x.Cols] = float64(v)
+		x.rows(first, first+len(src)/x.Cols).writeGPU(src)
+	case x.F32 != nil && x.Contiguous():
+		copy(x.F32[first*x.Cols:], src)
+	default:
+		for i, v := range src {
+			x.Set(first+i/x.Cols, i%x.Cols, float64(v))
 		}
 	}
+}
+
+// Fill sets every element, row by row in order.
+func (x *Tensor) Fill(value func(row, col int) float64) {
+	if x.gpu == nil {
+		for i := range x.Rows {
+			for j := range x.Cols {
+				x.Set(i, j, value(i, j))
+			}
+		}
+		return
+	}
+	row := make([]float32, x.Cols)
+	for i := range x.Rows {
+		for j := range row {
+			row[j] = float32(value(i, j))
+		}
+		x.WriteRows(row, i)
+	}
+}
+
+// rows is a GPU's tensor from row lo up to row hi.
+func (x *Tensor) rows(lo, hi int) *Tensor {
+	return &Tensor{Rows: hi - lo, Cols: x.Cols, Stride: x.Stride, gpu: x.gpu, element: x.element, at: x.at + cuda.Ptr(lo*x.Stride*x.element.Size())}
 }
 
 // span is the bytes from x's first element to its last.
@@ -61,25 +107,32 @@ func (x *Tensor) span() int {
 	return ((x.Rows-1)*x.Stride + x.Cols) * x.element.Size()
 }
 
-func (x *Tensor) readGPU(dst []float32) {
-	data := make([]byte, x.span())
-	if !x.gpu.idle() {
-		x.gpu.fail(x.gpu.stream.Download(data, x.at))
+// readGPU reads the rows that hold the elements.
+func (x *Tensor) readGPU(dst []float32, from int) {
+	first := from / x.Cols
+	whole := x.rows(first, (from+len(dst)-1)/x.Cols+1)
+	data := make([]byte, whole.span())
+	if x.gpu.wait(); !x.gpu.idle() {
+		x.gpu.fail(x.gpu.stream.Download(data, whole.at))
 	}
 	if x.gpu.idle() {
 		poison(dst)
 		return
 	}
-	for i := range x.Rows {
-		row := dst[i*x.Cols : (i+1)*x.Cols]
-		from := data[i*x.Stride*x.element.Size():]
-		if x.IsFloat32() {
-			copy(row, as[float32](from))
-			continue
-		}
-		for j, bits := range as[uint16](from)[:x.Cols] {
-			row[j] = math.Float32frombits(uint32(bits) << 16)
-		}
+	for i, skip := 0, from-first*x.Cols; len(dst) > 0; i, skip = i+1, 0 {
+		n := min(len(dst), x.Cols-skip)
+		decode(dst[:n], data[(i*x.Stride+skip)*x.element.Size():], x.element)
+		dst = dst[n:]
+	}
+}
+
+func decode(dst []float32, data []byte, element cuda.Element) {
+	if element == cuda.Float32 {
+		copy(dst, as[float32](data))
+		return
+	}
+	for j, bits := range as[uint16](data)[:len(dst)] {
+		dst[j] = math.Float32frombits(uint32(bits) << 16)
 	}
 }
 
@@ -103,6 +156,59 @@ func (x *Tensor) writeGPU(src []float32) {
 		}
 	}
 	x.gpu.fail(x.gpu.stream.Upload(x.at, data))
+}
+
+// Fetch asks for the elements of x, which is dense and float32 on a GPU: dst holds them once
+// Wait has returned. The GPU is not waited for; on other devices dst holds them at once.
+func (t *Tape) Fetch(dst []float32, x *Tensor) {
+	if t.gpu == nil {
+		x.Read(dst)
+		return
+	}
+	t.gpu.fetch(dst, x)
+}
+
+// fetched is a copy to pinned memory under way, and where it goes then.
+type fetched struct {
+	dst  []float32
+	host cuda.Host
+}
+
+func (g *GPU) fetch(dst []float32, x *Tensor) {
+	if g.idle() || len(dst) == 0 {
+		return
+	}
+	host, err := g.arrivals.take(g, 4*len(dst))
+	if err == nil {
+		err = g.stream.ToHost(host, x.at)
+	}
+	g.fail(err)
+	g.fetches = append(g.fetches, fetched{dst, host})
+}
+
+// arrive copies what has come to where it was asked for.
+func (g *GPU) arrive() {
+	for _, f := range g.fetches {
+		copy(f.dst, cuda.HostAs[float32](f.host))
+	}
+	g.fetches = g.fetches[:0]
+	g.arrivals.block, g.arrivals.used = 0, 0
+}
+
+// SeedRows makes weights the gradient of x [len(weights), 1], or adds them to what it has:
+// the derivatives of the loss with respect to its rows. weights stay as they are until Reset.
+func (t *Tape) SeedRows(x *Tensor, weights []float32) {
+	if t.gpu == nil || x.base != nil || x.grad != nil || !x.IsFloat32() {
+		for i, w := range weights {
+			t.Seed(x, i, float64(w))
+		}
+		return
+	}
+	if x.frozen || len(weights) == 0 {
+		return
+	}
+	x.grad = t.newGradient(x)
+	t.staging.send(t.gpu, x.grad.at, unsafe.Slice((*byte)(unsafe.Pointer(&weights[0])), 4*len(weights)))
 }
 
 // as is memory as elements, as many as fit.

@@ -335,18 +335,4 @@ func setEach(x *engine.Tensor, value func(e int) float64) {
 	}
 }
 
-func elements(x *engine.Tensor) []float64 {
-	s := make([]float64, x.Rows*x.Cols)
-	if x.Address() != 0 {
-		single := make([]float32, len(s))
-		x.Read(single)
-		for e, v := range single {
-			s[e] = float64(v)
-		}
-		return s
-	}
-	for e := range s {
-		s[e] = x.At(e/x.Cols, e%x.Cols)
-	}
-	return s
-}
+func elements(x *engine.Tensor) []float64 { return x.Values() }
