@@ -2,7 +2,7 @@
 
 GO ?= go
 
-.PHONY: build demo test lint bench peers evaluators tokenizers generate step matmul clean
+.PHONY: build demo test lint bench peers evaluators tokenizers generate step matmul checkpoint cubins gpu-bundle clean
 
 build:            ## the binary, at bin/caper
 	$(GO) build -o bin/caper ./cmd/caper
@@ -42,6 +42,23 @@ generate:         ## generation against transformers' generate, in the same venv
 
 matmul:           ## matrix products of linear layers by PyTorch and caper in turn, in the venv of peers
 	benchmarks/matmul/run.sh
+
+checkpoint:       ## a random 0.8B checkpoint (1.5 GB twice, in out/checkpoint) loaded, run, saved: below 2.2 times its size in memory
+	$(GO) run ./benchmarks/checkpoint make out/checkpoint
+	$(GO) run ./benchmarks/checkpoint check out/checkpoint
+
+cubins: build     ## all kernels compiled by NVRTC, beside the binary, which then needs none; and what they take of a card
+	rm -rf bin/cubins
+	bin/caper bench cubins --out bin/cubins >bin/kernels.md
+
+gpu-bundle: build ## out/gpu-bundle: binary, compiled kernels, test binaries and gpu.sh, for a machine with a GPU and no Go
+	rm -rf out/gpu-bundle
+	mkdir -p out/gpu-bundle/tests
+	cp bin/caper benchmarks/gpu.sh out/gpu-bundle/
+	out/gpu-bundle/caper bench cubins --out out/gpu-bundle/cubins >out/gpu-bundle/kernels.md
+	for op in $$(dirname $$(grep -l "engine.NewKernelText\|GPU().MatMul" kernels/*/cuda.go)); do \
+		$(GO) test -c -o out/gpu-bundle/tests/$$(basename $$op).test ./$$op || exit 1; done
+	$(GO) test -c -o out/gpu-bundle/tests/model.test ./model
 
 clean:
 	rm -rf bin out

@@ -40,8 +40,12 @@ func (m *Model) thawScore() {
 		return
 	}
 	thawed := engine.NewParam(m.dev, last.Name, last.Rows, last.Cols)
-	copy(thawed.F32, last.F32)
 	copy(thawed.F64, last.F64)
+	if thawed.F64 == nil {
+		values := make([]float32, last.Rows*last.Cols)
+		last.Read(values)
+		thawed.Write(values)
+	}
 	m.parameters = slices.Clone(m.parameters)
 	m.parameters[len(m.parameters)-1] = &decoder.Parameter{Param: thawed, Shape: last.Shape, FileType: last.FileType}
 	m.Score = thawed

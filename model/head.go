@@ -81,9 +81,8 @@ func (m *Model) ToLabels(tokens ...string) error {
 func (m *Model) setLabels(labels []int32) {
 	m.labels = labels
 	if len(labels) == 2 {
-		m.difference = engine.NewFrozen(m.dev, "", 1, 2)
-		m.difference.Set(0, 0, 1)
-		m.difference.Set(0, 1, -1)
+		m.difference = engine.NewFrozenFloat32(m.dev, "", 1, 2)
+		m.difference.Fill(func(_, label int) float64 { return float64(1 - 2*label) })
 	}
 }
 

@@ -49,7 +49,7 @@ func Load(dir string, dev engine.Device, options ...Option) (*Model, error) {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	m := build(config, dev, p, p)
-	if err := p.Finish(); err != nil {
+	if err := errors.Join(p.Finish(), engine.Wait(dev)); err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	return m, m.loadTokenizer(dir)

@@ -66,11 +66,11 @@ func (l *LogProber) run(results [][]float64) {
 		return
 	}
 	l.tape.Reset()
-	y := logprob.Forward(l.tape, l.model.Backbone.Hidden(l.tape, tree), l.model.Head.Tensor, l.rows, l.targets)
+	y := logprob.Forward(l.tape, l.model.Backbone.Hidden(l.tape, tree), l.model.Head.Tensor, l.rows, l.targets).Values()
 	for i, path := range l.packer.Rows {
 		var values []float64
 		for _, r := range path[min(1, len(path)):] {
-			values = append(values, y.At(l.pair[r], 0))
+			values = append(values, y[l.pair[r]])
 		}
 		results[l.packer.Groups[i]] = values
 	}

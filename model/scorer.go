@@ -90,16 +90,16 @@ func (s *Scorer) run(queries []query) {
 		}
 	}
 	s.tape.Reset()
-	scores := s.model.Scores(s.tape, &s.packer.Tree, marked)
+	scores := s.model.Scores(s.tape, &s.packer.Tree, marked).Values()
 	row := 0
 	for _, g := range s.packer.Groups {
 		q := queries[g]
 		clauses := len(q.Marks) - 1
 		q.scores.Clauses = make([]float64, clauses)
 		for k := range clauses {
-			q.scores.Clauses[k] = scores.At(row+k, 0)
+			q.scores.Clauses[k] = scores[row+k]
 		}
-		q.scores.End = scores.At(row+clauses, 0)
+		q.scores.End = scores[row+clauses]
 		row += clauses + 1
 	}
 }

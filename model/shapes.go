@@ -19,6 +19,24 @@ func OnShapes(c Config, dev engine.Device, frozen bool) (*Model, error) {
 	return m, p.Finish()
 }
 
+// CopyTo returns a model without adapter on another device, with m's weights, tokenizer and
+// heads.
+func (m *Model) CopyTo(dev engine.Device) (*Model, error) {
+	twin, err := m.OnShapes(dev)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range twin.parameters {
+		from := m.parameters[i]
+		p.FileType = from.FileType
+		values := make([]float32, from.Rows*from.Cols)
+		from.Read(values)
+		p.Write(values)
+	}
+	twin.Tokenizer, twin.tokenizerConfig = m.Tokenizer, m.tokenizerConfig
+	return twin, engine.Wait(dev)
+}
+
 // OnShapes returns a model like m on a device of shapes: with the same weights frozen,
 // adapter and head. Its steps take on the tape what those of m do.
 func (m *Model) OnShapes(dev engine.Device) (*Model, error) {

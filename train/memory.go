@@ -51,7 +51,7 @@ func (r *prm) plan(ctx context.Context) (Memory, error) {
 		return Memory{}, err
 	}
 	m := r.memory(demand)
-	if limit := r.config.Train.memoryLimit(); m.Total() > limit {
+	if limit := r.memoryLimit(m); m.Total() > limit {
 		return m, r.tooLarge(ctx, m, limit)
 	}
 	r.tape.Reserve(demand)
@@ -60,10 +60,31 @@ func (r *prm) plan(ctx context.Context) (Memory, error) {
 
 // memory adds what lasts for the whole run to the demand of the tape.
 func (r *prm) memory(d engine.Demand) Memory {
-	m := Memory{Weights: 4 * elements(r.model.Params()), Activations: d.Bytes()}
-	m.Gradients = 4 * elements(r.params)
-	m.Moments = 2 * m.Gradients
+	m := Memory{Activations: d.Bytes(), Gradients: 4 * elements(r.params)}
+	for _, p := range r.model.Params() {
+		m.Weights += p.Bytes()
+	}
+	for _, p := range r.params {
+		m.Moments += 2 * 4 * p.Rows * p.Cols
+		if p.Bytes() < 4*p.Rows*p.Cols { // the optimiser keeps the weight itself in float32
+			m.Moments += 4 * p.Rows * p.Cols
+		}
+	}
 	return m
+}
+
+// memoryLimit is what steps may take on the run's device: of a GPU, what the run has taken
+// already and what nobody uses.
+func (r *prm) memoryLimit(m Memory) int {
+	g := engine.GPUOf(r.device)
+	if g == nil || r.config.Train.MemoryGB > 0 {
+		return r.config.Train.memoryLimit()
+	}
+	free, err := g.FreeMemory()
+	if err != nil {
+		return 0
+	}
+	return m.Total() - m.Activations + int(free)
 }
 
 // surveyed is how many steps are walked at most: those of longer runs are much alike.
@@ -73,6 +94,9 @@ const surveyed = 2048
 // largest take.
 func (r *prm) survey(ctx context.Context, mode engine.Checkpointing, tokens int) (engine.Demand, error) {
 	dev := engine.Shapes(4)
+	if engine.GPUOf(r.device) != nil {
+		dev = engine.CUDAShapes()
+	}
 	twin := &prm{config: r.config, device: dev, data: r.data, state: r.state, tape: engine.NewTape(dev)}
 	twin.tape.Checkpointing = mode
 	var err error

@@ -25,14 +25,20 @@ func (r *prm) load(dir string, s state) error {
 	}
 	defer file.Close()
 	for i, p := range r.model.Trainable() {
-		for _, m := range r.momentsOf(i) {
+		for _, m := range r.momentsOf(i, p) {
 			t, err := file.Tensor(m.prefix + p.Name)
-			if err != nil {
+			values := make([]float32, m.tensor.Rows*m.tensor.Cols)
+			switch {
+			case err != nil && m.prefix == masterPrefix:
+				p.Read(values) // a run on the processor wrote the file: the weights are that themselves
+			case err != nil:
 				return err
+			default:
+				if err := t.Float32s(values); err != nil {
+					return fmt.Errorf("%s: %s%s: %w", dir, m.prefix, p.Name, err)
+				}
 			}
-			if err := t.Float32s(m.tensor.F32); err != nil {
-				return fmt.Errorf("%s: %s%s: %w", dir, m.prefix, p.Name, err)
-			}
+			m.tensor.Write(values)
 		}
 	}
 	r.state = s
@@ -40,15 +46,23 @@ func (r *prm) load(dir string, s state) error {
 	return nil
 }
 
-// moment is one of AdamW's two running means of a parameter, under the name it
-// has in a checkpoint.
+// moment is a tensor of a parameter's in AdamW's file, under the name it has there: one of
+// the two running means, or the weight in float32 where the model computes with less.
 type moment struct {
 	prefix string
 	tensor *engine.Tensor
 }
 
-func (r *prm) momentsOf(param int) [2]moment {
-	return [2]moment{{"m.", r.moments.M[param]}, {"v.", r.moments.V[param]}}
+const masterPrefix = "master."
+
+// momentsOf returns those of trained parameter i, which is p: the master weight goes to the
+// parameter itself on a device that computes with float32.
+func (r *prm) momentsOf(i int, p *engine.Param) []moment {
+	master := r.moments.Master[i]
+	if master == nil {
+		master = p.Tensor
+	}
+	return []moment{{"m.", r.moments.M[i]}, {"v.", r.moments.V[i]}, {masterPrefix, master}}
 }
 
 // checkpoint saves all that a resumed run needs.
@@ -59,9 +73,13 @@ func (r *prm) checkpoint() error {
 		}
 		var entries []safetensors.Entry
 		for i, p := range r.model.Trainable() {
-			for _, m := range r.momentsOf(i) {
+			for _, m := range r.momentsOf(i, p) {
+				if m.tensor == p.Tensor {
+					continue // the model's file has it
+				}
 				entries = append(entries, safetensors.Entry{
-					Name: m.prefix + p.Name, DType: safetensors.F32, Shape: []int{p.Rows, p.Cols}, F32: m.tensor.F32,
+					Name: m.prefix + p.Name, DType: safetensors.F32, Shape: []int{p.Rows, p.Cols},
+					Fill: func(dst []float32, from int) error { m.tensor.ReadRange(dst, from); return nil },
 				})
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"caper/engine"
@@ -33,6 +34,9 @@ type Options struct {
 	Log *slog.Logger
 	// Progress is told of every step.
 	Progress Progress
+	// Device is where the steps run; nil is the processor, with train.threads and
+	// train.precision.
+	Device engine.Device
 	// Profile is a folder for measurements of the steps (profile.go); empty: none.
 	Profile string
 }
@@ -82,6 +86,7 @@ type prm struct {
 	questions []*question
 	batch     batch
 	pairs     []marginloss.Pair
+	results   []results // of the step's micro-batches
 	measured  measured
 
 	operators *engine.Profile // nil without Options.Profile
@@ -143,7 +148,10 @@ func open(ctx context.Context, c Config, o Options) (*prm, error) {
 	if err != nil {
 		return nil, c.mistake("train.precision", "%w", err)
 	}
-	device, operators := watch(engine.CPU(c.Train.Threads, engine.WithPrecision(precision)), o.Profile)
+	if o.Device == nil {
+		o.Device = engine.CPU(c.Train.Threads, engine.WithPrecision(precision))
+	}
+	device, operators := watch(o.Device, o.Profile)
 	r := &prm{config: c, options: o, device: device, operators: operators, state: state{Config: c.identity().Text(), Best: -1}}
 	r.tape = engine.NewTape(r.device)
 	if r.tape.Checkpointing, err = engine.ParseCheckpointing(c.Train.Checkpointing); err != nil {
@@ -191,7 +199,7 @@ func open(ctx context.Context, c Config, o Options) (*prm, error) {
 	o.Log.Info("training", "device", device.Name(), "questions", len(r.data.questions), "pairs", r.data.pairs, "too_long", r.data.tooLong,
 		"held_out", len(r.faults), "steps", r.total, "parameters", elements(r.model.Params()), "trained", elements(r.params), "from_step", r.state.Step)
 	o.Log.Info("memory of a step", "total", bytesText(memory.Total()), "weights", bytesText(memory.Weights), "gradients", bytesText(memory.Gradients),
-		"optimiser", bytesText(memory.Moments), "activations", bytesText(memory.Activations), "checkpointing", c.Train.Checkpointing, "limit", bytesText(c.Train.memoryLimit()))
+		"optimiser", bytesText(memory.Moments), "activations", bytesText(memory.Activations), "checkpointing", c.Train.Checkpointing, "limit", bytesText(r.memoryLimit(memory)))
 	return r, replaceFile(filepath.Join(c.Train.Out, ConfigName), []byte(c.Text()))
 }
 
@@ -321,14 +329,20 @@ func (r *prm) step(questions []*question) (Metrics, error) {
 	for _, p := range r.params {
 		p.ZeroGrad()
 	}
-	r.measured = measured{}
 	var sharing engine.Sharing
+	r.results = r.results[:0]
 	for r.batch.lay(questions, r.config.Train.MicroBatchTokens); r.batch.pack(r.config.Loss); sharing.Add(&r.batch.packer) {
-		loss, right := r.microBatch(of)
+		r.microBatch(of)
+	}
+	r.measured = measured{norm: gradnorm.Norm(r.device, r.params)}
+	if err := engine.Wait(r.device); err != nil {
+		return Metrics{}, fmt.Errorf("step %d: %w", r.state.Step+1, err)
+	}
+	for i := range r.results {
+		loss, right := r.results[i].sum()
 		r.measured.loss += loss
 		r.measured.accuracy += right / float64(of.pairs)
 	}
-	r.measured.norm = gradnorm.Norm(r.device, r.params)
 	r.measured.rate = r.config.Train.learningRate(r.state.Step, r.total)
 	r.state.Step++
 	m := Metrics{Step: r.state.Step, Pairs: of.pairs, Tokens: sharing.Rows, Unpacked: sharing.Tokens, Sharing: sharing.Ratio()}
@@ -372,10 +386,10 @@ func (r *prm) sums(questions []*question) sums {
 	return of
 }
 
-// microBatch adds the gradients of the packed questions. It returns their share of
-// the step's loss and how many tuples are ordered right.
-func (r *prm) microBatch(of sums) (loss, right float64) {
+// microBatch adds the gradients of the packed questions, and asks for what they tell.
+func (r *prm) microBatch(of sums) {
 	b, c := &r.batch, r.config.Loss
+	out := r.nextResults()
 	r.tape.Reset()
 	hidden := r.model.Backbone.Hidden(r.tape, &b.packer.Tree)
 	scores := r.model.ScoresOf(r.tape, hidden, b.rows)
@@ -386,38 +400,83 @@ func (r *prm) microBatch(of sums) (loss, right float64) {
 			p.Margin = float32(k.margin)
 		}
 		r.pairs = append(r.pairs, p)
-		if k.isTuple && scores.At(int(k.chosen), 0) > scores.At(int(k.rejected), 0) {
-			right++
+		if k.isTuple {
+			out.tuples = append(out.tuples, [2]int32{k.chosen, k.rejected})
 		}
 	}
-	out := marginloss.Forward(r.tape, scores, r.pairs, marginloss.Options{
+	loss := marginloss.Forward(r.tape, scores, r.pairs, marginloss.Options{
 		Offset: c.Offset, Center: c.Center, WeightSum: of.weight, PairCount: of.pairs,
 	})
-	r.tape.Seed(out, 0, 1)
-	loss = out.At(0, 0)
+	r.tape.SeedRows(loss, one)
+	out.scores, out.loss = resized(out.scores, scores.Rows), resized(out.loss, 1)
+	r.tape.Fetch(out.scores, scores)
+	r.tape.Fetch(out.loss, loss)
 	if c.LanguageModel > 0 {
-		loss += r.languageModel(hidden, c.LanguageModel/float64(of.questions))
+		r.languageModel(out, hidden, c.LanguageModel/float64(of.questions))
 	}
 	r.tape.Backward()
-	return loss, right
 }
+
+// one is the derivative of a loss with respect to itself.
+var one = []float32{1}
 
 // languageModel adds the next-token loss: per question the mean over the tokens of
 // its correct queries, times scale.
-func (r *prm) languageModel(hidden *engine.Tensor, scale float64) float64 {
+func (r *prm) languageModel(out *results, hidden *engine.Tensor, scale float64) {
 	b := &r.batch
 	head := r.model.Head
 	if head == nil {
 		head = r.model.Embedding
 	}
 	logProbs := logprob.Forward(r.tape, hidden, head.Tensor, b.next, b.targets)
-	loss := 0.0
-	for i, share := range b.shares {
-		loss -= scale * share * logProbs.At(i, 0)
-		r.tape.Seed(logProbs, i, -scale*share)
+	out.logProbs = resized(out.logProbs, logProbs.Rows)
+	r.tape.Fetch(out.logProbs, logProbs)
+	for _, share := range b.shares {
+		out.shares = append(out.shares, scale*share)
+		out.seeds = append(out.seeds, float32(-scale*share))
 	}
-	return loss
+	r.tape.SeedRows(logProbs, out.seeds)
 }
+
+// results are what a micro-batch tells, once the device has been waited for. They keep
+// their memory from step to step.
+type results struct {
+	loss, scores []float32
+	tuples       [][2]int32 // chosen and rejected, as rows of scores
+	logProbs     []float32
+	shares       []float64 // of logProbs in the loss
+	seeds        []float32
+}
+
+// nextResults adds empty results to those of the step.
+func (r *prm) nextResults() *results {
+	if n := len(r.results); n < cap(r.results) {
+		r.results = r.results[:n+1]
+	} else {
+		r.results = append(r.results, results{})
+	}
+	out := &r.results[len(r.results)-1]
+	*out = results{loss: out.loss[:0], scores: out.scores[:0], tuples: out.tuples[:0], logProbs: out.logProbs[:0], shares: out.shares[:0], seeds: out.seeds[:0]}
+	return out
+}
+
+// sum returns the micro-batch's share of the step's loss and how many tuples are ordered
+// right.
+func (m *results) sum() (loss, right float64) {
+	loss = float64(m.loss[0])
+	for i, share := range m.shares {
+		loss -= share * float64(m.logProbs[i])
+	}
+	for _, t := range m.tuples {
+		if m.scores[t[0]] > m.scores[t[1]] {
+			right++
+		}
+	}
+	return loss, right
+}
+
+// resized returns s with n elements, in its own memory where that suffices.
+func resized(s []float32, n int) []float32 { return slices.Grow(s[:0], n)[:n] }
 
 func (r *prm) update(rate, scale float64) {
 	c := r.config.Train

@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"caper/data"
+	"caper/engine"
 	"caper/kernels/adamw"
 	"caper/model"
 	"caper/model/lora"
@@ -78,12 +79,24 @@ func (r *prm) newModel(tuples []data.Tuple) (*model.Model, error) {
 		return nil, err
 	}
 	shape := c.shape()
-	m, err := model.New(model.Config{Text: shape, Reward: c.Head == headScalar, ClauseToken: c.ClauseToken, EndToken: c.EndToken}, r.device, r.config.Train.Seed)
+	m, err := model.New(model.Config{Text: shape, Reward: c.Head == headScalar, ClauseToken: c.ClauseToken, EndToken: c.EndToken}, r.host(), r.config.Train.Seed)
 	if err != nil {
 		return nil, err
 	}
 	freshen(m, shape, c)
-	return m, m.SetTokenizer(words)
+	if err := m.SetTokenizer(words); err != nil || m.Device() == r.device {
+		return m, err
+	}
+	return m.CopyTo(r.device)
+}
+
+// host is the device on which initial weights are made, one by one: r's own unless that is a
+// GPU.
+func (r *prm) host() engine.Device {
+	if engine.GPUOf(r.device) != nil {
+		return engine.CPU(1)
+	}
+	return r.device
 }
 
 // addedTokens are the tokens of a new vocabulary that no text contains.

@@ -27,7 +27,12 @@ type commands struct {
 	Train        struct {
 		PRM trainPRMCommand `cmd:"" name:"prm" help:"Train a Clause-PRM on preference tuples."`
 	} `cmd:"" help:"Train a model."`
-	Doctor   doctorCommand   `cmd:"" help:"What of this machine caper can use, what is missing, and how to get it."`
+	Doctor doctorCommand `cmd:"" help:"What of this machine caper can use, what is missing, and how to get it."`
+	Bench  struct {
+		Kernels benchKernelsCommand `cmd:"" help:"Every operator of a training step, and whole steps, at the shapes of a published model."`
+		Cubins  benchCubinsCommand  `cmd:"" help:"What each kernel takes of a card: registers, shared memory, occupancy. No card needed."`
+		Show    benchShowCommand    `cmd:"" help:"Markdown of what caper bench kernels --json printed."`
+	} `cmd:"" help:"Measure the kernels on this machine."`
 	Plan     planCommand     `cmd:"" help:"Memory and time of training a model on some GPUs; no GPU needed."`
 	Localize localizeCommand `cmd:"" help:"Find the faulty clause of failed queries with a Clause-PRM, and measure it."`
 	Report   reportCommand   `cmd:"" help:"Write a self-contained HTML report of a run."`

@@ -16,6 +16,7 @@ type trainPRMCommand struct {
 	Resume      bool     `help:"Go on from the newest checkpoint under train.out."`
 	Profile     string   `help:"Measure the steps: trace.json (ui.perfetto.dev), operators.txt, cpu.pprof and memory.pprof." type:"path" placeholder:"DIR"`
 	JSON        bool     `help:"Print the outcome as JSON on stdout."`
+	deviceFlag  `embed:""`
 }
 
 func (c *trainPRMCommand) Help() string {
@@ -37,7 +38,11 @@ func (c *trainPRMCommand) Run(ctx context.Context) error {
 		_, err := fmt.Print(config.Text())
 		return err
 	}
-	outcome, err := trainPRM(ctx, config, train.Options{Resume: c.Resume, Profile: c.Profile})
+	device, err := c.open()
+	if err != nil {
+		return err
+	}
+	outcome, err := trainPRM(ctx, config, train.Options{Resume: c.Resume, Profile: c.Profile, Device: device})
 	if errors.As(err, new(*train.ConfigError)) {
 		return usageError{err}
 	}

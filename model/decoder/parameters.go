@@ -47,7 +47,11 @@ func (p *Parameter) DType(of safetensors.DType) safetensors.DType {
 
 // Entry returns p as it is written to a checkpoint of the given type.
 func (p *Parameter) Entry(of safetensors.DType) safetensors.Entry {
-	return safetensors.Entry{Name: p.Name, DType: p.DType(of), Shape: p.Shape, F32: p.F32, F64: p.F64, Tensor: p.Located}
+	e := safetensors.Entry{Name: p.Name, DType: p.DType(of), Shape: p.Shape, F32: p.F32, F64: p.F64, Tensor: p.Located}
+	if p.Address() != 0 {
+		e.Fill = func(dst []float32, from int) error { p.ReadRange(dst, from); return nil }
+	}
+	return e
 }
 
 // Decays reports whether weight decay applies: to matrices (embedding and head
@@ -92,11 +96,7 @@ func Random(dev engine.Device, seed uint64) *Parameters {
 			return nil
 		}
 		r := engine.Random(seed, "init "+name, 0, 0)
-		for i := range param.Rows {
-			for j := range param.Cols {
-				param.Set(i, j, init(r))
-			}
-		}
+		param.Fill(func(int, int) float64 { return init(r) })
 		return nil
 	}
 	return p
@@ -116,12 +116,30 @@ func Read(dev engine.Device, from safetensors.Tensors, frozen bool) (*Parameters
 		}
 		param.Param = p.allocate(name, param.Shape) // only now: the file confirms the size
 		param.FileType = tensor.DType
-		if param.F32 != nil {
+		switch {
+		case param.F32 != nil:
 			return safetensors.Weights(tensor, param.F32)
+		case param.F64 != nil:
+			return safetensors.Weights(tensor, param.F64)
 		}
-		return safetensors.Weights(tensor, param.F64)
+		return upload(param.Param, tensor)
 	}
 	return p, nil
+}
+
+// upload copies a tensor to a GPU, some rows at a time.
+func upload(p *engine.Param, tensor safetensors.Tensor) error {
+	const block = 1 << 22
+	rows := min(p.Rows, max(1, block/p.Cols))
+	values := make([]float32, rows*p.Cols)
+	for first := 0; first < p.Rows; first += rows {
+		part := values[:min(rows, p.Rows-first)*p.Cols]
+		if err := tensor.Range(part, first*p.Cols); err != nil {
+			return err
+		}
+		p.WriteRows(part, first)
+	}
+	return nil
 }
 
 // OnShapes makes parameters on a device of shapes, which has no elements to fill.
@@ -190,10 +208,22 @@ func (p *Parameters) Finish() error {
 }
 
 func (p *Parameters) allocate(name string, shape []int) *engine.Param {
-	if p.frozen {
-		return engine.NewFrozen(p.dev, name, rows(shape), shape[len(shape)-1])
+	rows, cols := rows(shape), shape[len(shape)-1]
+	switch steers := steersState(name); {
+	case p.frozen && steers:
+		return engine.NewFrozenFloat32(p.dev, name, rows, cols)
+	case p.frozen:
+		return engine.NewFrozen(p.dev, name, rows, cols)
+	case steers:
+		return engine.NewFloat32Param(p.dev, name, rows, cols)
 	}
-	return engine.NewParam(p.dev, name, rows(shape), shape[len(shape)-1])
+	return engine.NewParam(p.dev, name, rows, cols)
+}
+
+// steersState reports whether a weight decides how a delta net's state decays, step by step
+// over a whole sequence: that is float32 on every device.
+func steersState(name string) bool {
+	return strings.HasSuffix(name, ".A_log") || strings.HasSuffix(name, ".dt_bias")
 }
 
 func rows(shape []int) int {
