@@ -22,8 +22,8 @@ var kernels = optest.Kernels{
 		"attention_backward_rows":       48,
 		"attention_backward_queries_64": 136, "attention_backward_queries_128": 168, "attention_backward_queries_256": 224,
 		"attention_backward_keys_64": 152, "attention_backward_keys_128": 192, "attention_backward_keys_256": 248,
-		"attention_decode_store": 40, "attention_copy_block": 40, "attention_decode_combine": 64,
-		"attention_decode_64": 168, "attention_decode_128": 192, "attention_decode_256": 224,
+		"attention_decode_store": 40, "attention_copy_block": 40, "attention_decode_combine": 56,
+		"attention_decode_64": 136, "attention_decode_128": 136, "attention_decode_256": 136,
 	},
 }
 
@@ -52,6 +52,8 @@ func problems(races bool) []problem {
 		return []problem{
 			{shapeOf("ladder"), gate(Options{Heads: 2, KVHeads: 1, Dim: 64}), 1},
 			{treetest.Shape{Name: "small branches", Parents: []int{-1, 0, 0}, Lengths: []int{66, 3, 1}}, Options{Heads: 1, KVHeads: 1, Dim: 8}, 1},
+			// More tiles of keys than a ring of the path for Hopper has stages.
+			{treetest.Shape{Name: "long", Parents: []int{-1}, Lengths: []int{5*tileLen + 1}}, Options{Heads: 1, KVHeads: 1, Dim: 64}, 1},
 		}
 	}
 	list := []problem{
@@ -266,7 +268,7 @@ func (p problem) prove(d *optest.EmulatedGPU) {
 	}
 	for i, g := range c.backward(dy, accumulate, before) {
 		if want[i] != nil {
-			tolerance := 8 * rounding
+			tolerance := 12 * rounding // what the output has lost is in each difference that a gradient is made of
 			if i == 1 {
 				tolerance *= p.sharpness // where one weight is all, dk is a difference of equal numbers, times queries
 			}
