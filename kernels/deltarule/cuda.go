@@ -42,6 +42,11 @@ func gradientBytes(keys int) int {
 	return 4*chunk*(keys+8) + max(6*chunk*(chunk+8)+4*chunk*(keys+8), 4*chunk*(chunk+8)+4*chunk*(chunk+1))
 }
 
+// keptBytes is a state's gradient as deltarule_backward keeps it.
+func keptBytes(o Options) int {
+	return 4 * o.ValueHeads * ((o.ValueDim + 15) / 16 * 16) * tileKeys(o.KeyDim)
+}
+
 // gpuCall is one pass of a rule on a GPU: its inputs, its schedule and the memory that its
 // kernels share.
 type gpuCall struct {
@@ -156,7 +161,7 @@ func (c *gpuCall) recall(residuals *engine.Tensor, borders, states cuda.Ptr) {
 // solved what deltarule_gradients needs of the rows.
 func (c *gpuCall) backward(dout, dv *engine.Tensor, borders, solved cuda.Ptr, pitch int) {
 	s := c.s
-	sums := c.t.Workspace((len(s.runs) - 1 - s.roots()) * c.stateSize)
+	sums := c.t.Workspace((len(s.runs) - 1 - s.roots()) * keptBytes(c.o))
 	for level := len(s.runLevels) - 2; level >= 0; level-- {
 		l, warps := c.walk(s.runLevels, level)
 		stages := c.stages(&l, stageBytes(tileKeys(c.o.KeyDim), 2, warps))

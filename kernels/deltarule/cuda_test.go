@@ -12,8 +12,8 @@ import (
 
 var kernels = optest.Kernels{
 	File: "kernels/deltarule/op.cu",
-	Registers: map[string]int{"deltarule_prepare": 176, "deltarule_forward": 255, "deltarule_states": 168,
-		"deltarule_backward": 255, "deltarule_gradients": 255, "deltarule_decode": 128},
+	Registers: map[string]int{"deltarule_prepare": 176, "deltarule_forward": 240, "deltarule_states": 128,
+		"deltarule_backward": 176, "deltarule_gradients": 255, "deltarule_decode": 80},
 }
 
 func TestKernelsCompile(t *testing.T) { kernels.Compile(t) }
@@ -208,7 +208,7 @@ func (l *launch) backward() {
 	border := max(1, s.borders) * o.ValueHeads * o.ValueDim * pitch
 	states, dstates, solved := d.NewBF16(border), d.NewBF16(border), d.Matrix(l.rows, l.v, nil)
 	roots := int(s.levels[1])
-	sums := d.NewFloat32(max(1, len(s.runs)-1-roots) * o.ValueHeads * o.KeyDim * o.ValueDim)
+	sums := d.NewFloat32(max(1, len(s.runs)-1-roots) * keptBytes(o) / 4)
 	for level := range len(s.levels) - 1 {
 		shape := l.walk(len(s.from), warps, 0)
 		shape.Shared = recallBytes(l.keys, warps)

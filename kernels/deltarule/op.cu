@@ -641,13 +641,8 @@ DEVICE void backward_chunk(State<KEYS>& s, Columns& xbar, const Tiles& t, int wi
             load_b_turned(b, reads, PITCH, 8 * i, 8 * j);
             multiply(dx[j], dx[j + 1], dout, b);
         }
-        float d0[4], d1[4];
-        scale_a(d0, d1, dout, gamma + 8 * i);
-#pragma unroll
-        for (int e = 0; e < 4; e++) d0[e] *= scale, d1[e] *= scale;
-        round_a(dout, d0, d1);
-        add_outer<KEYS>(s, dout, t.q, 8 * i);
     }
+    __syncwarp(); // here and below: loads that are moved up far would take more registers than there are
 #pragma unroll
     for (int i = 0; i < CHUNK / 8; i += 2) {
         u32 a[4], b[4];
@@ -659,17 +654,39 @@ DEVICE void backward_chunk(State<KEYS>& s, Columns& xbar, const Tiles& t, int wi
         }
     }
 #pragma unroll
-    for (int j = 0; j < CHUNK / 8; j += 2) {
+    for (int i = 0; i < CHUNK / 8; i += 2) {
         u32 a[4];
-        float du[2][4];
+        float d[2][4];
+        __syncwarp();
+        load_a_turned(a, t.columns, pitch, 8 * i, own);
+        scale_a(d[0], d[1], a, gamma + 8 * i);
+#pragma unroll
+        for (int e = 0; e < 8; e++) d[e / 4][e % 4] *= scale;
+        round_a(a, d[0], d[1]);
+        add_outer<KEYS>(s, a, t.q, 8 * i);
 #pragma unroll
         for (int e = 0; e < 8; e++) {
-            const int token = 8 * (j + e / 4) + column_of(e);
-            du[e / 4][e % 4] = -gamma[token] * beta[token] * xbar[j + e / 4][e % 4];
+            const int token = 8 * (i + e / 4) + column_of(e);
+            d[e / 4][e % 4] = -gamma[token] * beta[token] * xbar[i + e / 4][e % 4];
         }
-        round_a(a, du[0], du[1]);
-        add_outer<KEYS>(s, a, t.k, 8 * j);
+        round_a(a, d[0], d[1]);
+        add_outer<KEYS>(s, a, t.k, 8 * i);
     }
+}
+
+// The same for a state that lies in memory as a warp has it.
+template <int KEYS> DEVICE void add_kept(State<KEYS>& s, const float* kept) {
+#pragma unroll
+    for (int j = 0; j < KEYS / 8; j++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) s[j][e] += kept[(4 * j + e) * 32 + lane_id()];
+}
+
+template <int KEYS> DEVICE void keep(float* kept, const State<KEYS>& s) {
+#pragma unroll
+    for (int j = 0; j < KEYS / 8; j++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) kept[(4 * j + e) * 32 + lane_id()] = s[j][e];
 }
 
 struct Backward {
@@ -719,18 +736,17 @@ template <int KEYS> DEVICE void backward_task(const Backward& a, u8* shared, Sta
 template <int KEYS> DEVICE void backward(const Backward& a, u8* shared) {
     const int run = a.levels[a.level] + blockIdx.x;
     if (run >= a.levels[a.level + 1]) return;
-    const Heads& h = a.heads;
-    const int own = blockIdx.z * (blockDim.x / 2) + warp_id() * 16;
-    const i64 state = (i64)h.key_dim * h.value_dim, at = blockIdx.y * state;
-    float* sum = a.gradients + (i64)(run - a.roots) * h.value_heads * state + at;
+    const int own = blockIdx.z * (blockDim.x / 2) + warp_id() * 16, groups = (a.heads.value_dim + 15) / 16;
+    const bool used = own < a.heads.value_dim;
+    const i64 step = (i64)a.heads.value_heads * groups * 16 * KEYS;
+    float* const sums = a.gradients + ((i64)blockIdx.y * groups + own / 16) * 16 * KEYS;
     for (int task = a.runs[run]; task < a.runs[run + 1]; task++) {
         State<KEYS> s = {};
-        for (int child = a.child_runs[task]; child < a.child_runs[task + 1]; child++)
-            add_state<KEYS>(s, a.gradients + (i64)(child - a.roots) * h.value_heads * state + at, h.key_dim, h.value_dim, own);
+        for (int child = a.child_runs[task]; used && child < a.child_runs[task + 1]; child++) add_kept<KEYS>(s, sums + (child - a.roots) * step);
         backward_task<KEYS>(a, shared, s, task);
-        if (run < a.roots) continue;
-        if (task > a.runs[run]) add_state<KEYS>(s, sum, h.key_dim, h.value_dim, own);
-        store_state<KEYS>(sum, s, h.key_dim, h.value_dim, own);
+        if (run < a.roots || !used) continue;
+        if (task > a.runs[run]) add_kept<KEYS>(s, sums + (run - a.roots) * step);
+        keep<KEYS>(sums + (run - a.roots) * step, s);
     }
 }
 
@@ -740,8 +756,8 @@ template <int KEYS> DEVICE void backward(const Backward& a, u8* shared) {
 // are deltarule_prepare's with adjoint set. Runs [levels[level], levels[level + 1]) are
 // taken, the deepest level first; run r takes tasks runs[r] to runs[r + 1] - 1, siblings, one
 // after the other, and leaves the sum of the gradients of the state that they start from in
-// gradients[r - roots], [value heads, key_dim, value_dim]; the first `roots` runs are of
-// roots. Runs child_runs[t] to child_runs[t + 1] - 1 are those of task t's children.
+// gradients[r - roots], 16 keys floats (keys 32 or 128) for each value head and 16 value
+// columns; the first `roots` runs are of roots. Runs child_runs[t] to child_runs[t + 1] - 1 are those of task t's children.
 // Otherwise as deltarule_forward; a stage takes 9,216 bytes less.
 extern "C" __global__ void __launch_bounds__(256)
 deltarule_backward(const bf16* __restrict__ q, const bf16* __restrict__ k, const bf16* __restrict__ dout, const bf16* __restrict__ matrices,
@@ -810,25 +826,11 @@ template <int KEYS> struct Sums {
 
 template <int KEYS> DEVICE void add_panel(Sums<KEYS>& s, const Panels<KEYS>& p, bool starts, bool goes_on) {
     const int row = warp_id() % 4 * 16, half = warp_id() / 4;
-#pragma unroll
+#pragma unroll 1 // few registers are left
     for (int v = 0; v < CHUNK; v += 16) {
         u32 dout[4], solved[4], r[4], b[4];
         load_a(dout, p.dout, PITCH, row, v);
         load_a(solved, p.solved, PITCH, row, v);
-        load_a(r, p.residuals, PITCH, row, v);
-#pragma unroll
-        for (int j = 0; j < KEYS / 16; j += 2) {
-            const int key = half * KEYS / 2 + 8 * j;
-            if (!starts) {
-                load_b_turned(b, p.state, KEYS + 8, v, key);
-                multiply(s.q[j], s.q[j + 1], dout, b);
-                multiply(s.u[j], s.u[j + 1], solved, b);
-            }
-            if (goes_on) {
-                load_b_turned(b, p.dstate, KEYS + 8, v, key);
-                multiply(s.e[j], s.e[j + 1], r, b);
-            }
-        }
 #pragma unroll
         for (int j = 0; j < 4; j += 2)
             if (half * 32 + 8 * j <= row) {
@@ -836,6 +838,20 @@ template <int KEYS> DEVICE void add_panel(Sums<KEYS>& s, const Panels<KEYS>& p, 
                 multiply(s.dp[j], s.dp[j + 1], dout, b);
                 multiply(s.dt[j], s.dt[j + 1], solved, b);
             }
+        if (!starts)
+#pragma unroll
+            for (int j = 0; j < KEYS / 16; j += 2) {
+                load_b_turned(b, p.state, KEYS + 8, v, half * KEYS / 2 + 8 * j);
+                multiply(s.q[j], s.q[j + 1], dout, b);
+                multiply(s.u[j], s.u[j + 1], solved, b);
+            }
+        if (!goes_on) continue;
+        load_a(r, p.residuals, PITCH, row, v);
+#pragma unroll
+        for (int j = 0; j < KEYS / 16; j += 2) {
+            load_b_turned(b, p.dstate, KEYS + 8, v, half * KEYS / 2 + 8 * j);
+            multiply(s.e[j], s.e[j + 1], r, b);
+        }
     }
     if (starts || !goes_on) return;
     for (int i = threadIdx.x; i < CHUNK * KEYS / 8; i += blockDim.x) {

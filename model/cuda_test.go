@@ -1,0 +1,133 @@
+package model
+
+import (
+	"math"
+	"testing"
+
+	"caper/engine"
+	"caper/kernels/adamw"
+	"caper/kernels/gradnorm"
+	"caper/kernels/marginloss"
+	"caper/kernels/optest"
+)
+
+// A reward model on a GPU, emulated or real, trains as on the processor: loss, gradient and
+// what AdamW makes of them, over several steps on a tree of shared prompts.
+func TestTrainingOnCUDA(t *testing.T) {
+	for _, family := range families {
+		for _, mode := range []engine.Checkpointing{engine.KeepAll, engine.KeepDear} {
+			t.Run(family+"/"+mode.String(), func(t *testing.T) {
+				c := small(family)
+				c.Reward = true
+				host := newModel(t, c, engine.CPU(2))
+				gpu, err := host.CopyTo(optest.CUDA(t))
+				if err != nil {
+					t.Fatal(err)
+				}
+				copyWeights(host, gpu) // as they were rounded to bf16
+				want, got := newRewardTrainer(host, mode), newRewardTrainer(gpu, mode)
+				defer got.tape.Close()
+				for step := range 4 {
+					wantLoss, gotLoss := want.gradient(), got.gradient()
+					if err := engine.Wait(gpu.Device()); err != nil {
+						t.Fatal(err)
+					}
+					t.Logf("step %d: loss %.4f, on the processor %.4f", step, gotLoss, wantLoss)
+					if !(math.Abs(gotLoss-wantLoss) <= 1e-2) {
+						t.Errorf("step %d: loss %g, on the processor %g", step, gotLoss, wantLoss)
+					}
+					if step == 0 {
+						compareGradients(t, gpu, host)
+					}
+					want.update()
+					got.update()
+				}
+			})
+		}
+	}
+}
+
+// rewardTrainer trains a reward model to prefer one half of the tokens of a few sequences to
+// the other.
+type rewardTrainer struct {
+	model *Model
+	tape  *engine.Tape
+	state *adamw.State
+	tree  engine.Tree
+	rows  []int32
+	pairs []marginloss.Pair
+}
+
+func newRewardTrainer(m *Model, mode engine.Checkpointing) *rewardTrainer {
+	r := &rewardTrainer{model: m, tape: engine.NewTape(m.Device()), state: adamw.NewState(m.Params(), m.Decays())}
+	r.tape.Poison, r.tape.Checkpointing = true, mode
+	for _, path := range r.tree.Pack(branches(1, 40)) {
+		r.rows = append(r.rows, path[len(path)-1], path[len(path)/2])
+	}
+	for i := 0; i < len(r.rows); i += 2 {
+		r.pairs = append(r.pairs, marginloss.Pair{Chosen: int32(i), Rejected: int32(i + 1), Margin: 0.1, Weight: 1})
+	}
+	return r
+}
+
+// gradient runs the model forward and backward, and returns the loss.
+func (r *rewardTrainer) gradient() float64 {
+	zeroGrads(r.model)
+	r.tape.Reset()
+	loss := marginloss.Forward(r.tape, r.model.Scores(r.tape, &r.tree, r.rows), r.pairs, marginloss.Options{Offset: 1, Center: 0.01})
+	r.tape.SeedRows(loss, []float32{1})
+	var value [1]float32
+	r.tape.Fetch(value[:], loss)
+	r.tape.Backward()
+	engine.Wait(r.model.Device())
+	return float64(value[0])
+}
+
+func (r *rewardTrainer) update() {
+	norm := gradnorm.Norm(r.model.Device(), r.model.Params())
+	adamw.Step(r.model.Device(), r.model.Params(), r.state, adamw.Options{LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1}, min(1, 1/norm))
+}
+
+// compareGradients compares the direction and length of whole gradients, and of each weight's:
+// those of small weights, sums that nearly cancel, lose more to rounding.
+func compareGradients(t *testing.T, got, want *Model) {
+	t.Helper()
+	var whole [3]float64
+	lowest, at := 1.0, ""
+	for i, p := range want.Params() {
+		products := dots(values(got.Params()[i].Grad), values(p.Grad))
+		for k, v := range products {
+			whole[k] += v
+		}
+		if c := cosine(products); !(c >= lowest) {
+			lowest, at = c, p.Name
+		}
+	}
+	t.Logf("gradients: cosine %.6f, lengths %.6g and %.6g; lowest cosine of a weight's %.5f, of %s", cosine(whole), math.Sqrt(whole[0]), math.Sqrt(whole[1]), lowest, at)
+	if !(cosine(whole) > 0.999) || !(lowest > 0.98) {
+		t.Errorf("gradients: cosine %.6f, of %s alone %.6f", cosine(whole), at, lowest)
+	}
+}
+
+// dots returns a a, b b and a b.
+func dots(a, b []float32) (d [3]float64) {
+	for i := range a {
+		x, y := float64(a[i]), float64(b[i])
+		d[0], d[1], d[2] = d[0]+x*x, d[1]+y*y, d[2]+x*y
+	}
+	return d
+}
+
+func cosine(d [3]float64) float64 { return d[2] / math.Sqrt(d[0]*d[1]) }
+
+func values(x *engine.Tensor) []float32 {
+	v := make([]float32, x.Rows*x.Cols)
+	x.Read(v)
+	return v
+}
+
+func copyWeights(to, from *Model) {
+	for i, p := range from.Params() {
+		to.Params()[i].Write(values(p.Tensor))
+	}
+}
