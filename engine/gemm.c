@@ -178,6 +178,33 @@ static void steps_first_order(const struct serial *x) {
         }
 }
 
+// Both factors where they are stored, which suits sums over many steps of short lines,
+// as the gradients of small weights are: a block of steps lies within a few pages then,
+// and copying it would take as long as a quarter of its products.
+enum { SHORT_LINE = 384 };
+
+static int lines_are_short(const struct serial *x) {
+    return x->with->as_stored && x->a.transposed && !x->b.transposed && x->a.line <= SHORT_LINE && x->b.line <= SHORT_LINE;
+}
+
+static void as_stored_order(const struct serial *x) {
+    const struct kernel *with = x->with;
+    const int whole = x->n / with->cols * with->cols;
+    for (int p = 0; p < x->k; p += with->steps) {
+        const int steps = min(with->steps, x->k - p), add = x->accumulate || p > 0;
+        const struct operand a = from(x->a, 0, p), b = from(x->b, p, 0);
+        if (whole < x->n) pack_b(with, x->block_b, from(b, 0, whole), x->n - whole, steps); // of which a tile would read too much
+        for (int i = 0; i < x->m; i += with->rows) {
+            const int rows = min(with->rows, x->m - i);
+            float *c = x->c + i * x->ldc;
+            for (int j = 0; j < whole; j += with->cols)
+                with->as_stored(rows, steps, a.data + i, a.line, b.data + j, b.line, c + j, x->ldc, with->cols, add);
+            if (whole < x->n)
+                with->as_stored(rows, steps, a.data + i, a.line, x->block_b, with->cols, c + whole, x->ldc, x->n - whole, add);
+        }
+    }
+}
+
 // C = or += op(A) op(B) on the calling thread.
 static void multiply_serial(const struct kernel *with, int m, int n, int k, struct operand a, struct operand b,
                             float *c, long ldc, int accumulate) {
@@ -188,6 +215,8 @@ static void multiply_serial(const struct kernel *with, int m, int n, int k, stru
     if (with->enter) with->enter();
     if (m <= with->rows)
         few_rows_order(&x);
+    else if (lines_are_short(&x))
+        as_stored_order(&x);
     else if (!a.transposed && (n + with->cols - 1L) * (k + with->steps) <= WHOLE_B * (long)with->pair)
         rows_first_order(&x);
     else

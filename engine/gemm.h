@@ -31,6 +31,9 @@ struct kernel {
     // where it is stored; `few` reads 16 columns of B from 16 rows of a matrix.
     int in_place;
     void (*few)(int rows, int steps, const float *a, const float *b, long ldb, float *c, long ldc, int cols, int add);
+    // For an A stored as columns and a B stored as rows, optional: a tile from both where
+    // they are stored, all of cols read even where fewer are written.
+    void (*as_stored)(int rows, int steps, const float *a, long lda, const float *b, long ldb, float *c, long ldc, int cols, int add);
     void (*round)(float *x, long n);  // optional: packed elements go through it
     void (*enter)(void), (*leave)(void);  // optional: around the use of a thread's tiles
 };

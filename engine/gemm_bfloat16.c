@@ -218,6 +218,7 @@ const struct kernel *const *bfloat16_kernels(void) {
         rounded[i] = *plain[i];
         rounded[i].in_place = 0;
         rounded[i].few = 0;
+        rounded[i].as_stored = 0;
         rounded[i].round = round_to_bfloat16;
         snprintf(names[i], sizeof names[i], "%s rounding to bf16", plain[i]->name);
         rounded[i].name = names[i];

@@ -76,6 +76,11 @@ TARGET static void NAME(by_row)(int rows, int k, const float *a, const float *b,
 TARGET static void NAME(by_column)(int rows, int k, const float *a, const float *b, long ldb, float *c, long ldc, int cols, int add) {
     switch (rows) { CASES }
 }
+#undef STEP
+#define STEP lda
+TARGET static void NAME(as_stored)(int rows, int k, const float *a, long lda, const float *b, long ldb, float *c, long ldc, int cols, int add) {
+    switch (rows) { CASES }
+}
 #undef ROW
 #undef STEP
 #undef CASE
@@ -125,7 +130,7 @@ static const struct kernel NAME(kernel) = {
     .name = TEXT, .rows = ROWS, .cols = COLS, .pair = 1, .multiple = 1, .steps = STEPS,
     .a_panels = 168 / ROWS, .b_panels = 512 / COLS, .a_panel = PANEL,
     .pack_rows = NAME(pack_rows), .pack_columns = NAME(pack_columns), .copy = NAME(copy), .transpose = TRANSPOSE,
-    .by_row = NAME(by_row), .by_column = NAME(by_column), .in_place = 1, .few = FEW,
+    .by_row = NAME(by_row), .by_column = NAME(by_column), .in_place = 1, .few = FEW, .as_stored = NAME(as_stored),
 };
 
 #undef NAME
