@@ -4,8 +4,8 @@
 //	go run ./benchmarks/checkpoint check DIR   load it, compute 512 tokens, save it to DIR/saved, load that, compare
 //
 // check prints the time of each step and the largest memory that the process ever had,
-// as a share of the file, and fails where anything differs. A process of its own, since
-// that memory counts from its start.
+// as a share of the file, and fails where anything differs or that share is mostMemory or
+// more. A process of its own, since that memory counts from its start.
 package main
 
 import (
@@ -40,6 +40,10 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+// mostMemory is the bound on the largest memory, in sizes of the file: loading and saving
+// must not need the weights twice beyond what the model and the mapped file hold.
+const mostMemory = 2.2
 
 // config is the text model of Qwen3.5-0.8B.
 func config() model.Config {
@@ -102,6 +106,9 @@ func check(dir string) error {
 		return err
 	}
 	fmt.Printf("file %d bytes, largest memory %d bytes: %.3f times the file\n", info.Size(), peak, float64(peak)/float64(info.Size()))
+	if float64(peak) >= mostMemory*float64(info.Size()) {
+		return fmt.Errorf("largest memory %d bytes: want less than %g times the file's %d", peak, mostMemory, info.Size())
+	}
 	return nil
 }
 
