@@ -2,7 +2,7 @@
 
 GO ?= go
 
-.PHONY: build demo test lint bench peers evaluators tokenizers generate step matmul checkpoint cubins gpu-bundle clean
+.PHONY: build demo test test-cuda lint bench peers evaluators tokenizers generate step matmul checkpoint cubins gpu-bundle clean
 
 build:            ## the binary, at bin/caper
 	$(GO) build -o bin/caper ./cmd/caper
@@ -11,9 +11,12 @@ demo: build       ## the main job on built-in data; ends in out/demo/report.html
 	rm -rf out/demo
 	bin/caper demo --out out/demo
 
-test: lint        ## every part against its specification
+test: lint        ## every part against its specification, but CUDA kernels
 	$(GO) test ./...
-	$(GO) test -race $(RACE)
+	$(GO) test -race -short $(RACE)
+
+test-cuda:        ## CUDA kernels on the processor, and the engine on an emulated GPU; needs g++
+	CAPER_TEST_GPU=emulated $(GO) test -timeout 30m ./kernels/... ./model ./cuda/...
 
 # The packages that run goroutines.
 RACE = ./sqlexec ./data/... ./annotate ./eval ./train

@@ -111,6 +111,7 @@ func TestRestatements(t *testing.T) {
 // that was repaired alone is the prediction's, byte for byte, but for names behind
 // it that would mean something else.
 func TestSingleKeepsOtherClauses(t *testing.T) {
+	skipWalk(t)
 	bench, err := data.OpenBenchmark(shared(t, "spider"), "spider")
 	if err != nil {
 		t.Fatal(err)
@@ -162,6 +163,7 @@ func checkYield(t *testing.T, s Summary, repaired, single float64) {
 
 // TestSuperheroRepairs does the same on the one database of BIRD dev that is here.
 func TestSuperheroRepairs(t *testing.T) {
+	skipWalk(t)
 	bench := openShared(t, "bird")
 	o := DefaultOptions()
 	o.Injection = false

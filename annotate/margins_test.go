@@ -97,7 +97,10 @@ func marginTable(t testing.TB, name string, share int) {
 
 // TestMargins: at top every margin is alpha, whatever the edges; finer units and
 // severity spread them.
-func TestMargins(t *testing.T) { marginTable(t, "spider", 97) }
+func TestMargins(t *testing.T) {
+	skipWalk(t)
+	marginTable(t, "spider", 97)
+}
 
 // BenchmarkMargins writes the tables for all rollouts, superhero's too (with -v).
 func BenchmarkMargins(b *testing.B) {

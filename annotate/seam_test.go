@@ -32,6 +32,7 @@ func seamsOf(text string) map[string]bool {
 // TestSeams: on real predictions no text is written whose words touch a quote or
 // parenthesis where those of the query that it was made from do not.
 func TestSeams(t *testing.T) {
+	skipWalk(t)
 	for _, c := range []struct {
 		bench string
 		share int

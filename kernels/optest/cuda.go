@@ -30,6 +30,7 @@ type Kernels struct {
 // suffice.
 func (k Kernels) Run(t *testing.T, prove func(d *EmulatedGPU)) {
 	t.Helper()
+	skipUnlessWanted(t)
 	source := k.source(t)
 	var first []uint64
 	for _, run := range []struct {
@@ -60,6 +61,7 @@ func (k Kernels) Run(t *testing.T, prove func(d *EmulatedGPU)) {
 // since an emulated GPU (CUDA) takes the place of NVRTC in this one.
 func (k Kernels) Compile(t *testing.T) {
 	t.Helper()
+	skipUnlessWanted(t)
 	if os.Getenv(compiling) == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 		cmd.Env = append(environment, compiling+"=1")

@@ -1,7 +1,6 @@
 package optest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,11 +14,23 @@ import (
 	"caper/engine"
 )
 
-// CUDA returns the GPU that tests run on: the one whose number CAPER_TEST_GPU holds, or, where
-// that is not set, an emulated one, on which kernels run on the processor. The test is
-// skipped where there is neither. All tests of a process share it.
+// variable names the GPU that tests of CUDA kernels run on: a number, or "emulated" for the
+// processor. Without it they are skipped: to build all kernels for the processor takes minutes.
+const variable = "CAPER_TEST_GPU"
+
+func skipUnlessWanted(t testing.TB) {
+	t.Helper()
+	if os.Getenv(variable) == "" {
+		t.Skip(variable + "=emulated runs it, as make test-cuda does")
+	}
+}
+
+// CUDA returns the GPU that CAPER_TEST_GPU names: one by its number, or an emulated one, on
+// which kernels run on the processor. The test is skipped where it names none, or where the
+// emulator has no compiler. All tests of a process share it.
 func CUDA(t testing.TB) *engine.GPU {
 	t.Helper()
+	skipUnlessWanted(t)
 	g, err := testGPU()
 	if errors.Is(err, emulator.ErrNoCompiler) || errors.Is(err, mock.ErrNoCompiler) {
 		t.Skip(err)
@@ -33,15 +44,16 @@ func CUDA(t testing.TB) *engine.GPU {
 var emulated *mock.Mock
 
 var testGPU = sync.OnceValues(func() (*engine.GPU, error) {
-	number := os.Getenv("CAPER_TEST_GPU")
-	if number == "" {
+	number := os.Getenv(variable)
+	if number == "emulated" {
 		if err := emulate(); err != nil {
 			return nil, err
 		}
+		number = "0"
 	}
-	ordinal, err := strconv.Atoi(cmp.Or(number, "0"))
+	ordinal, err := strconv.Atoi(number)
 	if err != nil {
-		return nil, fmt.Errorf("CAPER_TEST_GPU=%s: want the number of a GPU", number)
+		return nil, fmt.Errorf("%s=%s: want the number of a GPU, or emulated", variable, number)
 	}
 	return engine.CUDA(ordinal)
 })
