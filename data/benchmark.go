@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -54,7 +55,8 @@ type layout struct {
 	folders []string
 }
 
-// layouts in the order of detection: Spider's mark is also in the others' folders.
+// layouts in the order of detection, Spider's last: its marks are also in the others'
+// folders.
 var layouts = []layout{
 	{
 		name:    "bird",
@@ -73,7 +75,7 @@ var layouts = []layout{
 	{
 		name:    "spider",
 		rule:    sqlexec.TestSuite,
-		marks:   []string{"tables.json", "dev.json", "train.json"},
+		marks:   []string{"tables.json", "test_tables.json"},
 		tables:  []string{"tables.json", "test_tables.json"},
 		folders: []string{"database", "test_database"},
 	},
@@ -103,16 +105,41 @@ func OpenBenchmark(dir, format string) (*Benchmark, error) {
 	return b, nil
 }
 
+// findLayout returns the layout that format names. The folder may lack its marks, if it
+// has no other layout's.
 func findLayout(dir, format string) (layout, error) {
 	var names []string
+	var found []layout
 	for _, l := range layouts {
-		if format == l.name || format == "auto" && len(existing(dir, l.marks)) > 0 {
-			return l, nil
-		}
 		names = append(names, l.name)
+		if len(existing(dir, l.marks)) > 0 {
+			found = append(found, l)
+		}
 	}
-	if format != "auto" {
+	if format == "auto" {
+		return detected(dir, found)
+	}
+	isNamed := func(l layout) bool { return l.name == format }
+	i := slices.IndexFunc(layouts, isNamed)
+	if i < 0 {
 		return layout{}, fmt.Errorf("format %q: want auto, %s", format, strings.Join(names, ", "))
+	}
+	if len(found) > 0 && !slices.ContainsFunc(found, isNamed) {
+		other := found[0]
+		return layout{}, fmt.Errorf("format %q: no %s is here, but %s as in the layout %s: name that, or auto",
+			format, strings.Join(layouts[i].marks, " or "), filepath.Base(existing(dir, other.marks)[0]), other.name)
+	}
+	return layouts[i], nil
+}
+
+// detected chooses among the layouts whose marks are in dir. Questions alone are read
+// as Spider's.
+func detected(dir string, found []layout) (layout, error) {
+	if len(found) > 0 {
+		return found[0], nil
+	}
+	if len(existing(dir, []string{"dev.json", "train.json"})) > 0 {
+		return layouts[len(layouts)-1], nil
 	}
 	return layout{}, errors.New("no benchmark here: want tables.json and dev.json (Spider), dev_tables.json and dev.json (BIRD), or data.json (SynSQL)")
 }

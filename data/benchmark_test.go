@@ -158,6 +158,21 @@ func TestOtherLayouts(t *testing.T) {
 	}
 }
 
+// A format's name decides where a folder has the marks of several layouts, or of none.
+func TestNamedLayout(t *testing.T) {
+	both, none := spiderFolder(t), t.TempDir()
+	write(t, both, "dev_tables.json", "[]")
+	write(t, none, "dev.json", "[]")
+	for _, c := range []struct{ dir, format, want string }{
+		{both, "auto", "bird"}, {both, "spider", "spider"}, {both, "bird", "bird"},
+		{none, "auto", "spider"}, {none, "spider", "spider"}, {none, "bird", "bird"},
+	} {
+		if b, err := OpenBenchmark(c.dir, c.format); err != nil || b.Layout != c.want {
+			t.Errorf("%s: %v, want layout %s", c.format, err, c.want)
+		}
+	}
+}
+
 func TestBenchmarkErrors(t *testing.T) {
 	dir := spiderFolder(t)
 	b := open(t, dir)
@@ -168,6 +183,11 @@ func TestBenchmarkErrors(t *testing.T) {
 	write(t, dir, "database/text/text.sqlite", "not a database")
 	badTables := t.TempDir()
 	write(t, badTables, "tables.json", strings.Replace(zooTables, "[[3, 4]]", "[[3, 40]]", 1))
+	cutTables := t.TempDir()
+	write(t, cutTables, "tables.json", zooTables[:40])
+	bird := t.TempDir()
+	write(t, bird, "dev_tables.json", "[]")
+	write(t, bird, "dev.json", "[]")
 	questions := func(split string) func() error {
 		return func() error { _, err := b.Questions(split); return err }
 	}
@@ -190,6 +210,10 @@ func TestBenchmarkErrors(t *testing.T) {
 		{func() error { _, err := OpenBenchmark(filepath.Join(dir, "nope"), "auto"); return err }, []string{"nope", "no such file"}},
 		{func() error { _, err := OpenBenchmark(t.TempDir(), "auto"); return err }, []string{"no benchmark here"}},
 		{func() error { _, err := OpenBenchmark(dir, "csv"); return err }, []string{`format "csv"`}},
+		{func() error { _, err := OpenBenchmark(dir, "bird"); return err }, []string{`format "bird"`, "no dev_tables.json", "tables.json as in the layout spider"}},
+		{func() error { _, err := OpenBenchmark(dir, "synsql"); return err }, []string{`format "synsql"`, "no data.json", "spider"}},
+		{func() error { _, err := OpenBenchmark(bird, "spider"); return err }, []string{`format "spider"`, "dev_tables.json as in the layout bird"}},
+		{func() error { _, err := open(t, cutTables).Schema("zoo"); return err }, []string{"tables.json:1: the file ends before the list does"}},
 		{func() error { _, err := open(t, badTables).Schema("zoo"); return err }, []string{"tables.json:1: foreign_keys: zoo has no column 40"}},
 		{func() error { _, err := b.Prompt(Question{DBID: "nope"}); return err }, []string{`no database "nope"`}},
 	} {

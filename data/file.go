@@ -38,12 +38,22 @@ func Create(path string) (*File, error) {
 	f, err := os.Create(path + ".tmp")
 	if err != nil {
 		forget()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("write %s: its folder does not exist: make it first", path)
-		}
-		return nil, fmt.Errorf("write %s: %w", path, err)
+		return nil, cannotCreate(path, err)
 	}
 	return &File{path: path, f: f, buffer: bufio.NewWriterSize(f, 1<<16), forget: forget}, nil
+}
+
+// cannotCreate says of the file at path why the one that stands in for it could not be
+// made.
+func cannotCreate(path string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("write %s: its folder does not exist: make it first", path)
+	}
+	var why *fs.PathError
+	if errors.As(err, &why) {
+		err = why.Err
+	}
+	return &fs.PathError{Op: "write", Path: path, Err: err}
 }
 
 // Write appends bytes.

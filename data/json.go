@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"reflect"
 	"slices"
@@ -115,7 +116,7 @@ func readString(raw json.RawMessage) (text string, err error) {
 	return text, PlainJSONError(err)
 }
 
-// PlainJSONError says what is wrong without naming Go's types; nil stays nil.
+// PlainJSONError says what is wrong with a text without naming Go's types; nil stays nil.
 func PlainJSONError(err error) error {
 	var kind *json.UnmarshalTypeError
 	var syntax *json.SyntaxError
@@ -136,6 +137,10 @@ func PlainJSONError(err error) error {
 		return fmt.Errorf("want %s, have %s", want, kind.Value)
 	case errors.As(err, &syntax):
 		return fmt.Errorf("not JSON: %v (byte %d)", syntax, syntax.Offset)
+	case err == io.EOF:
+		return errors.New("nothing is in it: want JSON")
+	case err == io.ErrUnexpectedEOF:
+		return errors.New("not JSON: it ends too early")
 	}
 	return err
 }

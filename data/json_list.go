@@ -35,7 +35,7 @@ func readJSONList(path string) iter.Seq2[item, error] {
 		defer f.Close()
 		dec := json.NewDecoder(bufio.NewReaderSize(f, 1<<16))
 		fail := func(err error) {
-			if err == io.EOF {
+			if err == io.EOF || err == io.ErrUnexpectedEOF {
 				err = errors.New("the file ends before the list does")
 			}
 			yield(item{}, item{path: path, offset: dec.InputOffset()}.errorf("%w", PlainJSONError(err)))

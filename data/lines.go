@@ -36,7 +36,7 @@ func readLines(path string) iter.Seq2[line, error] {
 		for number := 1; ; number++ {
 			text, err := r.ReadBytes('\n')
 			if err != nil && err != io.EOF {
-				yield(line{}, fmt.Errorf("%s:%d: %w", path, number, err))
+				yield(line{}, err) // which names the file
 				return
 			}
 			if len(text) == 0 {

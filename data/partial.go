@@ -43,7 +43,7 @@ var ErrUnfinished = errors.New("an earlier run to this file was stopped before i
 // that noted into state. Where there is none, found is false and the file is new.
 func ResumePartial(path string, state any) (p *Partial, found bool, err error) {
 	if p, err = openPartial(path); err != nil {
-		return nil, false, fmt.Errorf("write %s: %w", path, err)
+		return nil, false, err
 	}
 	if err = p.restore(state); err != nil {
 		p.f.Close()
@@ -67,16 +67,16 @@ func (p *Partial) journal() string { return p.path + ".journal" }
 // openPartial opens the file of lines, which one process at a time may write.
 func openPartial(path string) (*Partial, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file: choose another name")
+		return nil, fmt.Errorf("write %s: not a regular file: choose another name", path)
 	}
 	f, err := os.OpenFile(path+".partial", os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
-		return nil, err
+		return nil, cannotCreate(path, err)
 	}
 	p := &Partial{path: path, f: f, buffer: bufio.NewWriterSize(f, 1<<16), forget: func() {}}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == unix.EWOULDBLOCK {
 		f.Close()
-		return nil, errors.New("another process is writing it: wait for its end, or choose another name")
+		return nil, fmt.Errorf("write %s: another process is writing it: wait for its end, or choose another name", path)
 	}
 	return p, nil
 }

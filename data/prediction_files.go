@@ -32,7 +32,7 @@ func sniff(path string) (rolloutFormat, error) {
 	case err == io.EOF:
 		return rolloutLines, nil // no rollouts
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, err // which names the file
 	case first == '[':
 		return nil, fmt.Errorf("%s: a JSON list; want JSON Lines, or a BIRD prediction file, which is an object from question index to query", path)
 	case first != '{':

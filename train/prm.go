@@ -128,7 +128,7 @@ func open(ctx context.Context, c Config, o Options) (*prm, error) {
 	if len(c.Train.Tuples) == 0 {
 		return nil, c.mistake("train.tuples", "name the tuple files: train.tuples=FILE,...")
 	}
-	if err := absolutePaths(c.Train.Tuples); err != nil {
+	if err := findFiles(c.Train.Tuples); err != nil {
 		return nil, err
 	}
 	from, saved, err := lastCheckpoint(c.Train.Out)
@@ -203,11 +203,14 @@ func open(ctx context.Context, c Config, o Options) (*prm, error) {
 	return r, replaceFile(filepath.Join(c.Train.Out, ConfigName), []byte(c.Text()))
 }
 
-// absolutePaths makes paths independent of the current folder: a run's config.toml is
-// read from others.
-func absolutePaths(paths []string) error {
+// findFiles checks that files are there, before anything is done, and makes their paths
+// independent of the current folder: a run's config.toml is read from others.
+func findFiles(paths []string) error {
 	for i, path := range paths {
 		absolute, err := filepath.Abs(path)
+		if err == nil {
+			_, err = os.Stat(absolute)
+		}
 		if err != nil {
 			return err
 		}

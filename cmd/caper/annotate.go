@@ -66,6 +66,13 @@ func (c *annotateCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var told *data.File // the summary; that it can be written is known before the work
+	if c.Summary != "" {
+		if told, err = data.Create(c.Summary); err != nil {
+			return err
+		}
+		defer told.Discard()
+	}
 	out := annotate.Output{Path: c.Out, Resume: c.Resume}
 	if c.Cache != "" {
 		if out.Results, err = sqlexec.OpenDiskCache(c.Cache, int64(c.CacheSize)); err != nil {
@@ -78,7 +85,7 @@ func (c *annotateCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.tell(summary)
+	return c.tell(summary, told)
 }
 
 // overlapWaits lets more threads run than there are cores, until the function it
@@ -107,10 +114,13 @@ func collectRarely() (restore func()) {
 	}
 }
 
-// tell writes the summary to wherever it is wanted.
-func (c *annotateCommand) tell(s annotate.Summary) error {
-	if c.Summary != "" {
-		if err := writeJSON(c.Summary, s); err != nil {
+// tell writes the summary to wherever it is wanted; file may be nil.
+func (c *annotateCommand) tell(s annotate.Summary, file *data.File) error {
+	if file != nil {
+		if err := encodeJSON(file, s); err != nil {
+			return err
+		}
+		if err := file.Commit(); err != nil {
 			return err
 		}
 	}

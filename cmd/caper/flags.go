@@ -43,6 +43,24 @@ func (s *size) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// joinNegatives writes --flag -1 as --flag=-1: kong would take the number for a flag
+// and not tell a reader which values the flag has.
+func joinNegatives(words []string) []string {
+	var joined []string
+	for i, word := range words {
+		if word == "--" {
+			return append(joined, words[i:]...)
+		}
+		isNumber := len(word) > 1 && word[0] == '-' && (word[1] == '.' || '0' <= word[1] && word[1] <= '9')
+		if last := len(joined) - 1; isNumber && last >= 0 && strings.HasPrefix(joined[last], "--") && !strings.Contains(joined[last], "=") {
+			joined[last] += "=" + word
+		} else {
+			joined = append(joined, word)
+		}
+	}
+	return joined
+}
+
 // A command's Validate checks its numbers with these, before anything is opened.
 
 // checkNumber checks a flag that counts something.

@@ -80,7 +80,7 @@ func run(arguments []string) int {
 	if len(arguments) == 0 {
 		arguments = []string{"--help"}
 	}
-	words, err := parser.Parse(arguments)
+	words, err := parser.Parse(joinNegatives(arguments))
 	if helped {
 		return 0
 	}

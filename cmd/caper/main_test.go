@@ -59,6 +59,13 @@ func TestWrongUse(t *testing.T) {
 		{append(annotate, "--workers=-3"), []string{"--workers -3", "from 1 to 1024", "0 for one per core"}},
 		{append(annotate, "--workers", "many"), []string{"--workers", "many"}},
 		{append(annotate, "--inject=-1"), []string{"--inject -1", "from 0 to"}},
+		{append(annotate, "--inject", "-1"), []string{"--inject -1", "from 0 to"}},
+		{append(annotate, "--workers", "-1"), []string{"--workers -1", "from 1 to"}},
+		{append(annotate, "--timeout", "-1s"), []string{"--timeout -1s", "above 0"}},
+		{append(annotate, "--inject", "--json"), []string{"--inject", "--json"}},
+		{append(annotate, "-1"), []string{"-1"}},
+		{[]string{"score", "--model", out, "--in", out, "--out", out, "--threads", "-2"}, []string{"--threads -2", "from 1 to"}},
+		{[]string{"plan", "--model", "9B", "--mfu", "-.5"}, []string{"--mfu -0.5"}},
 		{append(annotate, "--seed", "-1"), []string{"--seed", "-1"}},
 		{append(annotate, "--cache-size", "1e9"), []string{"--cache-size", "1e9", "GiB"}},
 		{append(annotate, "--cache-size", "99999999999GiB"), []string{"--cache-size"}},
@@ -106,11 +113,17 @@ func TestWrongUse(t *testing.T) {
 	}
 }
 
-// oneLine checks that a failed command said one clear line, on stderr.
+// oneLine checks that a failed command said one clear line, on stderr, and that names no
+// file twice.
 func oneLine(t *testing.T, arguments []string, r result, want []string) {
 	t.Helper()
 	if !strings.HasPrefix(r.stderr, "caper: ") || strings.Count(r.stderr, "\n") != 1 || !strings.HasSuffix(r.stderr, "\n") || r.stdout != "" {
 		t.Errorf("%v: stderr %q, stdout %q", arguments, r.stderr, r.stdout)
+	}
+	for _, word := range strings.Fields(r.stderr) {
+		if path := strings.TrimRight(word, ":,;"); filepath.IsAbs(path) && strings.Contains(strings.Replace(r.stderr, path, "", 1), path+": ") {
+			t.Errorf("%v: %q names %s twice", arguments, r.stderr, path)
+		}
 	}
 	for _, part := range want {
 		if !strings.Contains(r.stderr, part) {

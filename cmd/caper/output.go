@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"caper/data"
 	"caper/engine"
 	"caper/model"
 	"caper/train"
@@ -43,19 +42,7 @@ func saved(s engine.Sharing) string {
 // printJSON writes the one JSON document of a command's --json to stdout.
 func printJSON(v any) error { return encodeJSON(os.Stdout, v) }
 
-// writeJSON writes the same document to a file.
-func writeJSON(path string, v any) error {
-	f, err := data.Create(path)
-	if err != nil {
-		return err
-	}
-	defer f.Discard()
-	if err := encodeJSON(f, v); err != nil {
-		return err
-	}
-	return f.Commit()
-}
-
+// encodeJSON writes the same document elsewhere.
 func encodeJSON(to io.Writer, v any) error {
 	e := json.NewEncoder(to)
 	e.SetEscapeHTML(false)

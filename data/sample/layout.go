@@ -241,7 +241,7 @@ func readSplit(dir, split string) ([]planned, error) {
 	for i, q := range questions {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w: %s has %d questions, write the benchmark again", path, i+1, err, splitPath(dir, split), len(questions))
+			return nil, fmt.Errorf("%s:%d: it ends here, and %s has %d questions: write the benchmark again", path, i+1, splitPath(dir, split), len(questions))
 		}
 		all[i].question = q
 		if err := json.Unmarshal(line, &all[i].plan); err != nil {
