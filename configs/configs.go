@@ -3,7 +3,7 @@ package configs
 
 import "embed"
 
-// Files holds every *.toml file of this folder under its own name.
+// Files holds every *.toml file of this folder, and of ablations, under its own name.
 //
-//go:embed *.toml
+//go:embed *.toml ablations/*.toml
 var Files embed.FS

@@ -16,9 +16,10 @@ var rules = []string{eval.Logistic, eval.Lexical, eval.Frequent, eval.Longest, e
 
 // forest is a chart of shares: on each row dots with their 95 % whiskers.
 type forest struct {
-	Title string
-	Count string // of failed queries, if the rows have no counts of their own
-	Rows  []forestRow
+	Title   string
+	Measure string // what the shares are of; empty: Top-1
+	Count   string // of failed queries, if the rows have no counts of their own
+	Rows    []forestRow
 }
 
 type forestRow struct {

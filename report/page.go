@@ -16,6 +16,7 @@ import (
 	"caper/sql"
 	"caper/sqlexec"
 	"caper/train"
+	"caper/train/ablation"
 )
 
 // Page is what a report shows.
@@ -37,10 +38,12 @@ type Page struct {
 	Annotations []Annotation
 	// Tests are the results of localisation, in the order shown. Those of the
 	// first run are shown in full, those of the others beside it.
-	Tests    []Test
-	Examples []Example
-	Timings  []Timing
-	Notes    []string
+	Tests []Test
+	// Comparisons are tests that several variants took with the same seeds.
+	Comparisons []ablation.Comparison
+	Examples    []Example
+	Timings     []Timing
+	Notes       []string
 }
 
 // Fact is a figure with its name, and a remark that may be empty.

@@ -16,6 +16,7 @@ type view struct {
 	Headlines []headline
 	Located   []located
 	Ablations *study
+	Variants  []forest
 	Curves    []curve
 	Legend    []legendEntry
 	Training  grid
@@ -33,6 +34,7 @@ func newView(p Page) view {
 		CSS:       template.CSS(pageCSS),
 		Located:   locatedTests(p),
 		Ablations: studied(p),
+		Variants:  variants(p.Comparisons),
 		Curves:    curves(p.Runs),
 		Legend:    legend(p.Runs),
 		Training:  trainings(p.Runs),

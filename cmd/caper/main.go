@@ -27,6 +27,7 @@ type commands struct {
 	Train        struct {
 		PRM trainPRMCommand `cmd:"" name:"prm" help:"Train a Clause-PRM on preference tuples."`
 	} `cmd:"" help:"Train a model."`
+	Ablate ablateCommand `cmd:"" help:"What each part of the method is worth: variants x seeds, compared pair by pair."`
 	Doctor doctorCommand `cmd:"" help:"What of this machine caper can use, what is missing, and how to get it."`
 	Bench  struct {
 		Kernels benchKernelsCommand `cmd:"" help:"Every operator of a training step, and whole steps, at the shapes of a published model."`
