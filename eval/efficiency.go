@@ -59,7 +59,7 @@ func (t Timed) Line() data.Rollout {
 func MeasureEfficiency(ctx context.Context, databases Databases, rollouts iter.Seq2[data.Rollout, error], o EfficiencyOptions,
 	emit func(Timed) error) error {
 	j := newJudge(databases, ExecutionOptions{Rule: Bird, Cache: o.Cache}, o.Evaluator())
-	return inOrder(ctx, rollouts, o.Workers, func(ctx context.Context, r data.Rollout) (Timed, error) {
+	return InOrder(ctx, rollouts, o.Workers, func(ctx context.Context, r data.Rollout) (Timed, error) {
 		judged, err := j.judge(ctx, r)
 		t := Timed{Judged: judged, Score: o.Score}
 		if err != nil || judged.Verdict != Correct {

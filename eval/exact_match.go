@@ -63,7 +63,7 @@ type MatchOptions struct {
 // MatchExactly judges candidates by Spider's exact match and hands them to emit in
 // their order.
 func MatchExactly(ctx context.Context, rollouts iter.Seq2[data.Rollout, error], o MatchOptions, emit func(Matched) error) error {
-	return inOrder(ctx, rollouts, o.Workers, o.match, emit)
+	return InOrder(ctx, rollouts, o.Workers, o.match, emit)
 }
 
 func (o MatchOptions) match(_ context.Context, r data.Rollout) (Matched, error) {

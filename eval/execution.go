@@ -120,7 +120,7 @@ const cacheBytes = 256 << 20
 // a verdict and no error.
 func Execute(ctx context.Context, databases Databases, rollouts iter.Seq2[data.Rollout, error], o ExecutionOptions,
 	emit func(Judged) error) error {
-	return inOrder(ctx, rollouts, o.Workers, newJudge(databases, o, o.Evaluator()).judge, emit)
+	return InOrder(ctx, rollouts, o.Workers, newJudge(databases, o, o.Evaluator()).judge, emit)
 }
 
 // judge gives verdicts.

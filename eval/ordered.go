@@ -3,18 +3,17 @@ package eval
 import (
 	"context"
 	"iter"
-
-	"caper/data"
 )
 
-// inOrder judges candidates with several workers and hands the judgements to emit in
-// the candidates' order. It holds a thousand candidates or so at a time. It stops at the
-// first error of the candidates, of judge, of emit or of the context.
-func inOrder[T any](ctx context.Context, rollouts iter.Seq2[data.Rollout, error], workers int,
-	judge func(context.Context, data.Rollout) (T, error), emit func(T) error) error {
+// InOrder judges candidates, or does any other work on a sequence, with several workers
+// and hands the judgements to emit in the candidates' order. It holds a thousand
+// candidates or so at a time. It stops at the first error of the candidates, of judge,
+// of emit or of the context.
+func InOrder[C, T any](ctx context.Context, candidates iter.Seq2[C, error], workers int,
+	judge func(context.Context, C) (T, error), emit func(T) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	pending := start(ctx, rollouts, max(workers, 1), judge)
+	pending := start(ctx, candidates, max(workers, 1), judge)
 	for slot := range pending {
 		r := <-slot
 		if r.err == nil {
@@ -42,13 +41,13 @@ const ahead = 512
 
 // start judges in the background. It returns one channel for each candidate, in
 // order, on which the result will be.
-func start[T any](ctx context.Context, rollouts iter.Seq2[data.Rollout, error], workers int,
-	judge func(context.Context, data.Rollout) (T, error)) <-chan chan result[T] {
+func start[C, T any](ctx context.Context, candidates iter.Seq2[C, error], workers int,
+	judge func(context.Context, C) (T, error)) <-chan chan result[T] {
 	pending := make(chan chan result[T], ahead*workers)
 	free := make(chan struct{}, workers)
 	go func() {
 		defer close(pending)
-		for r, err := range rollouts {
+		for r, err := range candidates {
 			if ctx.Err() != nil {
 				return
 			}

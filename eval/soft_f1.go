@@ -75,7 +75,7 @@ var SoftF1Evaluator = newEvaluator("softf1", string(Bird), nil)
 func JudgeSoftly(ctx context.Context, databases Databases, rollouts iter.Seq2[data.Rollout, error], workers int,
 	emit func(Softly) error) error {
 	j := newJudge(databases, ExecutionOptions{Rule: Bird}, SoftF1Evaluator)
-	return inOrder(ctx, rollouts, workers, func(ctx context.Context, r data.Rollout) (Softly, error) {
+	return InOrder(ctx, rollouts, workers, func(ctx context.Context, r data.Rollout) (Softly, error) {
 		judged, err := j.judge(ctx, r)
 		if err != nil || judged.Verdict != Correct && judged.Verdict != Wrong {
 			return Softly{Judged: judged}, err

@@ -46,6 +46,9 @@ type commands struct {
 		SoftF1  evalSoftF1Command  `cmd:"" name:"softf1" help:"Mini-dev's Soft-F1."`
 		Compare evalCompareCommand `cmd:"" help:"Two systems question by question: McNemar's test and a bootstrap interval."`
 	} `cmd:"" help:"Measure predictions as the official evaluators do."`
+	Solve struct {
+		Select solveSelectCommand `cmd:"" help:"Choose one of each question's candidates, by what their results share."`
+	} `cmd:"" help:"Answer questions: choose among candidate queries."`
 	Diff     diffCommand     `cmd:"" help:"What sets two queries apart: the cheapest edit script, both texts marked."`
 	Exec     execCommand     `cmd:"" help:"Run one query read-only, under limits."`
 	Tokenize tokenizeCommand `cmd:"" help:"Text to token ids and back."`
