@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/bits"
 	"slices"
 	"unicode/utf8"
@@ -68,6 +69,9 @@ func parseHeader(text []byte) ([]header, error) {
 		entries = append(entries, entry)
 		return parseEntry(dec, &entries[len(entries)-1])
 	})
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, errors.New("not JSON: it ends too early")
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"header past the end", append(binary.LittleEndian.AppendUint64(nil, 100), "{}"...), "cut off"},
 		{"not JSON", file(`hello`, ""), "not a JSON object"},
 		{"array", file(`[]`, ""), "not a JSON object"},
-		{"truncated JSON", file(`{"a":{"dtype":"F32"`, ""), "EOF"},
+		{"truncated JSON", file(`{"a":{"dtype":"F32"`, ""), "it ends too early"},
 		{"text after", file(`{} x`, ""), "text after"},
 		{"twice", file(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`, "xy"), `"a" appears twice`},
 		{"unknown field", file(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":1}}`, "x"), "unknown field"},
