@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -115,6 +116,7 @@ func sampleRollouts(t *testing.T) (*data.Benchmark, string, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { bench.Close() })
+	bench.Limits.Timeout = time.Second // some candidates are endless
 	return bench, sample.RolloutPath(dir, sample.Train), sample.Train
 }
 

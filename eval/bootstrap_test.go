@@ -12,6 +12,9 @@ import (
 // are alike is what makes it necessary to resample questions: resampling faults
 // covers far less.
 func TestIntervalCoverage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long walk on one goroutine")
+	}
 	const trials, questions, perQuestion = 300, 60, 6
 	random := rand.New(rand.NewPCG(7, 7))
 	byQuestion, byFault := 0, 0

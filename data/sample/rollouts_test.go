@@ -49,6 +49,9 @@ func judge(t *testing.T, connection *sql.DB, gold, candidate string) outcome {
 }
 
 func TestRolloutsMix(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long walk on one goroutine")
+	}
 	summary, err := WriteRollouts(t.Context(), bench(t), RolloutOptions{Seed: 1, Splits: []string{Test}, Samples: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -160,6 +163,9 @@ func TestRewritesKeepTheResult(t *testing.T) {
 // Every fault of the catalogue applies to some query, and what it makes still
 // parses: broken text is a thing of its own.
 func TestEveryFaultApplies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long walk on one goroutine")
+	}
 	schemas, err := readSchemas(bench(t))
 	if err != nil {
 		t.Fatal(err)
