@@ -52,6 +52,7 @@ type Examined struct {
 type Examiner struct {
 	databases Databases
 	cache     *sqlexec.Cache
+	domains   domains
 }
 
 // NewExaminer returns one whose cache holds results of at most cacheBytes.
@@ -65,64 +66,96 @@ func NewExaminer(databases Databases, cacheBytes int) *Examiner {
 func (e *Examiner) Examine(ctx context.Context, pool Pool) ([]Examined, Cost, error) {
 	began := time.Now()
 	var cost Cost
-	db, schema, err := e.open(pool.Question.DBID)
+	w, err := e.open(ctx, pool.Question.DBID)
 	if err != nil {
 		return nil, cost, err
 	}
 	examined := make([]Examined, len(pool.Candidates))
-	texts := make([]string, len(pool.Candidates))
 	for i, c := range pool.Candidates {
-		texts[i] = c.SQL
-		examined[i] = Examined{Candidate: c, State: NotRun, Message: "there is no database"}
-		examined[i].read(schema)
+		examined[i] = w.read(c)
 	}
-	if db != nil {
-		e.cache.Prefetch(ctx, db, texts)
-		for i := range examined {
-			if err := e.run(ctx, db, &examined[i]); err != nil {
-				return nil, cost, err
-			}
-			cost.Executions++
-		}
-	}
+	err = w.runAll(examined)
+	cost.Executions = w.executions
 	cost.since(began)
-	return examined, cost, nil
+	return examined, cost, err
 }
 
-// open returns no database where there is none, and no schema where nothing tells it.
-func (e *Examiner) open(dbID string) (*sqlexec.Database, *sql.Schema, error) {
-	schema, schemaErr := e.databases.Schema(dbID)
-	db, err := e.databases.Database(dbID)
+// workbench is a question's database, with the queries that were run on it.
+type workbench struct {
+	*Examiner
+	ctx        context.Context
+	db         *sqlexec.Database // nil where there is none
+	schema     *sql.Schema       // nil where nothing tells it
+	executions int
+}
+
+func (e *Examiner) open(ctx context.Context, dbID string) (*workbench, error) {
+	w := &workbench{Examiner: e, ctx: ctx}
+	var schemaErr, err error
+	w.schema, schemaErr = e.databases.Schema(dbID)
+	w.db, err = e.databases.Database(dbID)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, schema, nil
+		w.db = nil
+		return w, nil
 	case err != nil:
-		return nil, nil, err
+		return nil, err
 	case schemaErr != nil:
-		return nil, nil, schemaErr
+		return nil, schemaErr
 	}
-	limits := db.Limits()
+	limits := w.db.Limits()
 	limits.Rows = min(limits.Rows, maxRows)
-	db, err = db.Within(limits)
-	return db, schema, err
+	w.db, err = w.db.Within(limits)
+	return w, err
 }
 
-// read parses the text and finds what its names mean.
-func (x *Examined) read(schema *sql.Schema) {
-	x.statement, x.shape = x.SQL, "text:"+x.SQL
-	tree, err := sql.Parse(x.SQL)
+// read is a candidate that has not run yet: it parses the text and finds what its names
+// mean.
+func (w *workbench) read(c Candidate) Examined {
+	x := Examined{Candidate: c, State: NotRun, Message: "there is no database", statement: c.SQL, shape: "text:" + c.SQL}
+	tree, err := sql.Parse(c.SQL)
 	if err != nil {
-		return
+		return x
 	}
-	x.tree, x.scopes = tree, sql.Resolve(tree, schema)
+	x.tree, x.scopes = tree, sql.Resolve(tree, w.schema)
 	canonical := sql.CanonicalResolved(tree, x.scopes)
 	x.statement = sql.Render(canonical)
 	x.shape = shapeOf(x.tree, x.scopes, canonical)
+	return x
+}
+
+// runAll runs those that were not rejected, most of them in one round trip.
+func (w *workbench) runAll(examined []Examined) error {
+	if w.db == nil {
+		return nil
+	}
+	var texts []string
+	for _, x := range examined {
+		if x.State == NotRun {
+			texts = append(texts, x.SQL)
+		}
+	}
+	w.cache.Prefetch(w.ctx, w.db, texts)
+	for i := range examined {
+		if examined[i].State != NotRun {
+			continue
+		}
+		if err := w.run(&examined[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// query runs a query of any kind.
+func (w *workbench) query(text string) (*sqlexec.Result, error) {
+	w.executions++
+	return w.cache.Query(w.ctx, w.db, text)
 }
 
 // run runs one candidate. Its error is not the candidate's.
-func (e *Examiner) run(ctx context.Context, db *sqlexec.Database, x *Examined) error {
-	result, err := e.cache.Query(ctx, db, x.SQL)
+func (w *workbench) run(x *Examined) error {
+	result, err := w.query(x.SQL)
 	var failure *sqlexec.Error
 	switch {
 	case err == nil:
@@ -136,6 +169,14 @@ func (e *Examiner) run(ctx context.Context, db *sqlexec.Database, x *Examined) e
 		x.State, x.Message = Failed, failure.Message
 	}
 	return nil
+}
+
+// notFailure passes on an error that is not a query's own.
+func notFailure(err error) error {
+	if errors.As(err, new(*sqlexec.Error)) {
+		return nil
+	}
+	return err
 }
 
 // stateOf tells a result that says something from one that does not.

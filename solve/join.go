@@ -27,3 +27,13 @@ func isNullable(scope *sql.Scope, source *sql.Source) bool {
 	}
 	return false
 }
+
+// isOuter reports that a join keeps rows without a partner.
+func isOuter(join *sql.Node) bool {
+	for _, word := range []string{"LEFT", "RIGHT", "FULL"} {
+		if strings.Contains(join.Value, word) {
+			return true
+		}
+	}
+	return false
+}

@@ -47,6 +47,7 @@ type commands struct {
 		Compare evalCompareCommand `cmd:"" help:"Two systems question by question: McNemar's test and a bootstrap interval."`
 	} `cmd:"" help:"Measure predictions as the official evaluators do."`
 	Solve struct {
+		Repair solveRepairCommand `cmd:"" help:"Screen and run candidates, and mend those that do not work."`
 		Select solveSelectCommand `cmd:"" help:"Choose one of each question's candidates, by what their results share."`
 	} `cmd:"" help:"Answer questions: choose among candidate queries."`
 	Diff     diffCommand     `cmd:"" help:"What sets two queries apart: the cheapest edit script, both texts marked."`
