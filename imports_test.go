@@ -22,7 +22,7 @@ var mayImport = map[string][]string{
 	"engine":     {"cuda"},
 	"kernels":    {"engine", "cuda"},
 	"model":      {"kernels", "engine"},
-	"train":      {"model", "annotate", "eval", "data"},
+	"train":      {"model", "annotate", "eval", "data", "configs"},
 	"eval":       {"data", "sqlexec", "sql", "model"},
 	"solve":      {"eval", "model", "data", "sqlexec", "sql"},
 	"report":     {"train", "eval", "annotate", "solve"},
