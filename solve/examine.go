@@ -19,7 +19,7 @@ const (
 	Empty      State = "empty"
 	Degenerate State = "degenerate"
 	Failed     State = "error"
-	TimedOut   State = "timeout"
+	TimedOut   State = "timeout" // it passed its limit of time or of memory
 	// Rejected: a filter found before execution that it cannot run.
 	Rejected State = "rejected"
 	// NotRun: there is no database to run it on.
@@ -163,7 +163,7 @@ func (w *workbench) run(x *Examined) error {
 		x.State = x.stateOf(result)
 	case !errors.As(err, &failure):
 		return err
-	case failure.Failure == sqlexec.Timeout:
+	case failure.Failure == sqlexec.Timeout, failure.Failure == sqlexec.Memory:
 		x.State, x.Message = TimedOut, failure.Message
 	default:
 		x.State, x.Message = Failed, failure.Message

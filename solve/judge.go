@@ -67,9 +67,12 @@ func roundRobin(n int, prefer func(first, second int) (float64, error)) ([]float
 				return nil, err
 			}
 			p := (forth + 1 - back) / 2
-			scores[a] += p / float64(n-1)
-			scores[b] += (1 - p) / float64(n-1)
+			scores[a] += p
+			scores[b] += 1 - p
 		}
+	}
+	for i := range scores {
+		scores[i] /= float64(n - 1)
 	}
 	return scores, nil
 }
