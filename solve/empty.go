@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"caper/data"
 	"caper/sql"
 )
 
@@ -188,7 +187,7 @@ func (c *cascade) isolate() ([]mend, error) {
 
 // try runs a query for its state.
 func (c *cascade) try(query string) (State, error) {
-	x := c.read(Candidate{Rollout: data.Rollout{SQL: query}})
+	x := c.read(candidateOf(query))
 	err := c.run(&x)
 	return x.State, err
 }

@@ -34,6 +34,9 @@ type Repair struct {
 // stays in that of its parent, so that it is no second opinion.
 func (c *Candidate) Group() string { return c.Source + "\x00" + c.Style }
 
+// candidateOf is a text as a candidate of nobody.
+func candidateOf(query string) Candidate { return Candidate{Rollout: data.Rollout{SQL: query}} }
+
 // Names of the extra fields of a candidate file.
 const (
 	styleField   = "style"

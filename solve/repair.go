@@ -163,7 +163,7 @@ func brokenMends(w *workbench, x *Examined) []mend {
 	}
 	mends := mendNames(x, w.schema, x.Screen(w.schema))
 	for i, m := range mends { // what columns there are is known once the tables are
-		y := w.read(Candidate{Rollout: data.Rollout{SQL: m.sql}})
+		y := w.read(candidateOf(m.sql))
 		for _, more := range mendNames(&y, w.schema, y.Screen(w.schema)) {
 			mends[i] = mend{more.sql, m.by, m.note + ", " + more.note}
 		}

@@ -4,20 +4,68 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
+	"caper/data"
 	"caper/solve"
 )
 
 type solveSelectCommand struct {
-	solveFlags `embed:""`
-	Judge      string  `help:"Who compares answers beside the vote: none, prm (--model) or server (--server)." default:"none" enum:"none,prm,server"`
-	Method     string  `help:"majority, s_maj, s_rm, sum or sum+gate: each is the one before with more." default:"sum+gate" enum:"majority,s_maj,s_rm,sum,sum+gate"`
-	Consensus  string  `help:"How shared cells are counted: jaccard or mean." default:"jaccard" enum:"jaccard,mean"`
-	Margin     float64 `help:"A lead of less is none, and the structure of queries decides." default:"0.05"`
-	MaxJudged  int     `help:"Most classes that a judge sees." default:"5"`
-	Explain    bool    `help:"Print pool, classes, scores and what decided, for every question, on stdout."`
+	solveFlags  `embed:""`
+	selectFlags `embed:""`
+	serverFlags `embed:""`
+	Explain     bool `help:"Print pool, classes, scores and what decided, for every question, on stdout."`
+}
+
+// selectFlags say how one candidate is chosen.
+type selectFlags struct {
+	Judge     string  `help:"Who compares answers beside the vote: none, prm (--model) or server (--server)." default:"none" enum:"none,prm,server"`
+	Model     string  `help:"Reward model folder, for the judge prm." type:"path"`
+	Threads   int     `help:"Of the reward model; 0: one per core." default:"0"`
+	Method    string  `help:"majority, s_maj, s_rm, sum or sum+gate: each is the one before with more." default:"sum+gate" enum:"majority,s_maj,s_rm,sum,sum+gate"`
+	Consensus string  `help:"How shared cells are counted: jaccard or mean." default:"jaccard" enum:"jaccard,mean"`
+	Margin    float64 `help:"A lead of less is none, and the structure of queries decides." default:"0.05"`
+	MaxJudged int     `help:"Most classes that a judge sees." default:"5"`
+}
+
+func (f *selectFlags) check(s *serverFlags) error {
+	switch {
+	case !(f.Margin >= 0 && f.Margin <= 2):
+		return fmt.Errorf("--margin %v: must be from 0 to 2", f.Margin)
+	case f.Judge == "prm" && f.Model == "":
+		return errors.New("--judge prm: --model is missing: name the folder of a reward model")
+	case f.Judge == "server" && s.Server == "":
+		return errors.New("--judge server: --server is missing: name the address of a model server, such as http://localhost:8000/v1")
+	}
+	return cmp.Or(checkNumber("--max-judged", f.MaxJudged, 2, 100), checkThreads("--threads", f.Threads))
+}
+
+// String is what the choice depends on.
+func (f *selectFlags) String() string {
+	return fmt.Sprintf("%s by %s, margin %v, judge %s %s of %d", f.Method, f.Consensus, f.Margin, f.Judge, f.Model, f.MaxJudged)
+}
+
+// options are those of the selector, with its judge opened.
+func (f *selectFlags) options(bench *data.Benchmark, s *serverFlags) (solve.Options, error) {
+	o := solve.DefaultOptions()
+	o.Method, o.Consensus, o.Margin, o.MaxJudged = solve.Method(f.Method), solve.Consensus(f.Consensus), f.Margin, f.MaxJudged
+	switch f.Judge {
+	case "prm":
+		scorer, err := openScorer(f.Model, f.Threads)
+		if err != nil {
+			return o, err
+		}
+		o.Judge = solve.NewRewardJudge(scorer, bench.Prompt)
+	case "server":
+		server, err := s.open()
+		if err != nil {
+			return o, err
+		}
+		o.Judge = &solve.ServerJudge{Server: server, Prompt: bench.Prompt}
+	}
+	return o, nil
 }
 
 func (c *solveSelectCommand) Help() string {
@@ -30,15 +78,12 @@ caper eval ex judges it.`
 
 // Validate checks the flags.
 func (c *solveSelectCommand) Validate() error {
-	if !(c.Margin >= 0 && c.Margin <= 2) {
-		return fmt.Errorf("--margin %v: must be from 0 to 2", c.Margin)
-	}
-	return cmp.Or(c.check(), checkNumber("--max-judged", c.MaxJudged, 2, 100))
+	return cmp.Or(c.solveFlags.check(), c.selectFlags.check(&c.serverFlags), c.serverFlags.check())
 }
 
 func (c *solveSelectCommand) Run(ctx context.Context) error {
 	defer collectRarely()()
-	bench, err := c.open()
+	bench, err := c.solveFlags.open()
 	if err != nil {
 		return err
 	}
@@ -47,15 +92,14 @@ func (c *solveSelectCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := solve.DefaultOptions()
-	o.Method, o.Consensus, o.Margin, o.MaxJudged = solve.Method(c.Method), solve.Consensus(c.Consensus), c.Margin, c.MaxJudged
-	out, done := c.output(bench, map[string]string{
-		"selector": fmt.Sprintf("%s by %s, margin %v, judge %s of %d", c.Method, c.Consensus, c.Margin, c.Judge, c.MaxJudged),
-	}, len(pools))
+	o, err := c.options(bench, &c.serverFlags)
+	if err != nil {
+		return err
+	}
+	out, done := c.output(bench, map[string]string{"selector": c.selectFlags.String()}, len(pools))
 	defer done()
 	examiner := solve.NewExaminer(bench, resultBytes)
-	stages := map[solve.Stage]int{}
-	var cost solve.Cost
+	var counts decisionCounts
 	choose := func(ctx context.Context, pool solve.Pool) (solve.Decision, error) {
 		examined, spent, err := examiner.Examine(ctx, pool)
 		if err != nil {
@@ -66,23 +110,49 @@ func (c *solveSelectCommand) Run(ctx context.Context) error {
 		return d, err
 	}
 	tell := func(d solve.Decision) error {
-		stages[d.Stage]++
-		cost.Add(d.Cost)
-		if !c.Explain {
-			return nil
-		}
-		var text bytes.Buffer
-		if err := d.Explain(&text); err != nil {
-			return err
-		}
-		_, err := os.Stdout.Write(text.Bytes())
-		return err
+		counts.add(d)
+		return c.explain(d)
 	}
 	if err := solve.Write(ctx, out, pools, choose, tell); err != nil {
 		return err
 	}
 	done()
-	fmt.Fprintf(os.Stderr, "%s in %s: %d by the only answer, %d by score, %d by structure, %d where no candidate ran\n",
-		counted(len(pools), "question"), c.Out, stages[solve.OnlyClass], stages[solve.Coarse], stages[solve.Structure], stages[solve.NoConsensus])
+	fmt.Fprintf(os.Stderr, "%s in %s: %v\n", counted(len(pools), "question"), c.Out, &counts)
 	return nil
+}
+
+func (c *solveSelectCommand) explain(d solve.Decision) error {
+	if !c.Explain {
+		return nil
+	}
+	var text bytes.Buffer
+	if err := d.Explain(&text); err != nil {
+		return err
+	}
+	_, err := os.Stdout.Write(text.Bytes())
+	return err
+}
+
+// decisionCounts sums up what decided.
+type decisionCounts struct {
+	stages map[solve.Stage]int
+	cost   solve.Cost
+}
+
+func (c *decisionCounts) add(d solve.Decision) {
+	if c.stages == nil {
+		c.stages = map[solve.Stage]int{}
+	}
+	c.stages[d.Stage]++
+	c.cost.Add(d.Cost)
+}
+
+func (c *decisionCounts) String() string {
+	text := fmt.Sprintf("%d by the only answer, %d by score, %d by structure, %d where no candidate ran",
+		c.stages[solve.OnlyClass], c.stages[solve.Coarse], c.stages[solve.Structure], c.stages[solve.NoConsensus])
+	if c.cost.Calls > 0 {
+		text += fmt.Sprintf("; %s of a model, %d failed, %d tokens in, %d out",
+			counted(c.cost.Calls, "call"), c.cost.Failed, c.cost.TokensIn, c.cost.TokensOut)
+	}
+	return text
 }

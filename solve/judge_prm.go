@@ -1,0 +1,61 @@
+package solve
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	"caper/data"
+	"caper/eval"
+	"caper/model"
+	"caper/sql"
+)
+
+// RewardJudge prefers queries by the scores of a clause reward model, which never sees a
+// result:
+//
+//	P(a>b) = 1 / (1 + exp(S(b) - S(a)))     S: eval.QueryScore, the mean over clauses
+//
+// the probability by which a Bradley-Terry model, as the reward model was trained to be,
+// prefers a. A model that is unsure so says little beside the vote. It is safe for
+// concurrent use.
+type RewardJudge struct {
+	mu     sync.Mutex
+	scorer *model.Scorer
+	prompt func(data.Question) (string, error)
+}
+
+// NewRewardJudge returns one that reads prompts as they were in the model's training;
+// data.Benchmark.Prompt is prompt.
+func NewRewardJudge(scorer *model.Scorer, prompt func(data.Question) (string, error)) *RewardJudge {
+	return &RewardJudge{scorer: scorer, prompt: prompt}
+}
+
+// Compare implements Judge.
+func (j *RewardJudge) Compare(ctx context.Context, q data.Question, candidates []*Examined) ([]float64, Cost, error) {
+	prompt, err := j.prompt(q)
+	if err != nil {
+		return nil, Cost{}, fmt.Errorf("question %s: %w", q.ID, err)
+	}
+	request := model.Request{Prompt: prompt}
+	for _, x := range candidates {
+		var units []string
+		for _, c := range sql.Clauses(x.SQL) {
+			units = append(units, x.SQL[c.Start:c.End])
+		}
+		request.Queries = append(request.Queries, units)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if ctx.Err() != nil {
+		return nil, Cost{}, ctx.Err()
+	}
+	scores := j.scorer.Score([]model.Request{request})[0]
+	rewards, err := roundRobin(len(candidates), func(a, b int) (float64, error) {
+		return logistic(eval.QueryScore(scores[a], eval.Mean) - eval.QueryScore(scores[b], eval.Mean)), nil
+	})
+	return rewards, Cost{Calls: 1}, err
+}
+
+func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
