@@ -109,14 +109,14 @@ type questionKey struct {
 	text string
 }
 
-// keys tells a split's questions by id, and by their text too where ids repeat, as they
+// keys tells questions by id, and by their text too where ids repeat, as they
 // do in one benchmark.
 type keys map[data.QuestionID]int
 
-func keysOf(questions []data.Question) keys {
+func keysOf(pools []Pool) keys {
 	k := keys{}
-	for _, q := range questions {
-		k[q.ID]++
+	for _, p := range pools {
+		k[p.Question.ID]++
 	}
 	return k
 }
@@ -128,37 +128,66 @@ func (k keys) of(id data.QuestionID, text string) questionKey {
 	return questionKey{id, text}
 }
 
-// ReadPools reads candidate files, in any format of data.ReadRollouts, as the pools of
-// a split's questions, in the split's order; questions without candidates are left
-// out. keep chooses databases.
-func ReadPools(paths []string, bench *data.Benchmark, split string, keep func(dbID string) bool) ([]Pool, error) {
+// Questions are a split's questions as pools without candidates, of the databases that
+// keep chooses. They carry no gold.
+func Questions(bench *data.Benchmark, split string, keep func(dbID string) bool) ([]Pool, error) {
 	questions, err := bench.Questions(split)
 	if err != nil {
 		return nil, err
 	}
-	keys, candidates := keysOf(questions), map[questionKey][]Candidate{}
+	var pools []Pool
+	for _, q := range questions {
+		if keep(q.DBID) {
+			q.Gold = ""
+			pools = append(pools, Pool{Question: q})
+		}
+	}
+	return pools, nil
+}
+
+// ReadPools reads candidate files, in any format of data.ReadRollouts, as the pools of
+// a split's questions, in the split's order; questions without candidates are left
+// out. keep chooses databases.
+func ReadPools(paths []string, bench *data.Benchmark, split string, keep func(dbID string) bool) ([]Pool, error) {
+	pools, err := Questions(bench, split, keep)
+	if err != nil {
+		return nil, err
+	}
+	if err := AddCandidates(pools, paths, bench, split); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(pools, func(p Pool) bool { return len(p.Candidates) == 0 }), nil
+}
+
+// AddCandidates adds those in files to pools; candidates for other questions are passed
+// over.
+func AddCandidates(pools []Pool, paths []string, bench *data.Benchmark, split string) error {
+	keys := keysOf(pools)
+	place := map[questionKey]int{}
+	for i, p := range pools {
+		place[keys.of(p.Question.ID, p.Question.Question)] = i
+	}
+	all := make([][]Candidate, len(pools))
 	for _, path := range paths {
 		for r, err := range data.ReadRollouts(path, bench, split) {
 			if err != nil {
-				return nil, err
+				return err
 			}
-			if !keep(r.DBID) {
+			i, ok := place[keys.of(r.QuestionID, r.Question)]
+			if !ok {
 				continue
 			}
 			c, err := newCandidate(r)
 			if err != nil {
-				return nil, fmt.Errorf("%s: question %s, source %q: %w", path, r.QuestionID, r.Source, err)
+				return fmt.Errorf("%s: question %s, source %q: %w", path, r.QuestionID, r.Source, err)
 			}
-			key := keys.of(r.QuestionID, r.Question)
-			candidates[key] = append(candidates[key], c)
+			all[i] = append(all[i], c)
 		}
 	}
-	var pools []Pool
-	for _, q := range questions {
-		q.Gold = ""
-		if own := candidates[keys.of(q.ID, q.Question)]; len(own) > 0 {
-			pools = append(pools, NewPool(q, own))
+	for i := range pools {
+		if len(all[i]) > 0 {
+			pools[i] = NewPool(pools[i].Question, append(pools[i].Candidates, all[i]...))
 		}
 	}
-	return pools, nil
+	return nil
 }

@@ -2,6 +2,7 @@ package solve
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -16,7 +17,9 @@ const (
 	// Keep leaves them as they are; Drop leaves them out.
 	Keep Lifecycle = "none"
 	Drop Lifecycle = "drop"
-	// Typed mends each by what went wrong.
+	// Unified asks a model to correct it, in the same words whatever went wrong.
+	Unified Lifecycle = "unified"
+	// Typed mends each by what went wrong, without a model first.
 	Typed Lifecycle = "typed"
 )
 
@@ -43,6 +46,8 @@ func DefaultRepairOptions() RepairOptions {
 type Repairer struct {
 	*Examiner
 	RepairOptions
+	// Corrector is asked where no operator helps; nil: nobody is.
+	Corrector *Corrector
 }
 
 // Repaired is a pool behind its repairs.
@@ -79,33 +84,76 @@ func (r *Repairer) Repair(ctx context.Context, pool Pool) (Repaired, error) {
 	if err := w.runAll(out.Candidates); err != nil {
 		return out, err
 	}
-	if r.Lifecycle == Typed && w.db != nil {
-		err = r.mendAll(w, out.Candidates)
+	if (r.Lifecycle == Typed || r.Lifecycle == Unified) && w.db != nil {
+		if err := r.mendAll(w, &out); err != nil {
+			return out, err
+		}
+		if err := r.restart(w, &out); err != nil {
+			return out, err
+		}
 	}
 	if r.Lifecycle == Drop {
 		out.drop()
 	}
-	out.Cost.Executions = w.executions
+	out.Cost.Executions += w.executions
+	out.Cost.Milliseconds = 0
 	out.Cost.since(began)
-	return out, err
+	return out, nil
 }
 
 // mendAll mends each statement once, whoever wrote it.
-func (r *Repairer) mendAll(w *workbench, candidates []Examined) error {
-	emptyIsAnswer := r.agreeOnNothing(candidates)
+func (r *Repairer) mendAll(w *workbench, p *Repaired) error {
+	emptyIsAnswer := r.agreeOnNothing(p.Candidates)
 	done := map[string]Examined{}
-	for i := range candidates {
-		x := &candidates[i]
+	for i := range p.Candidates {
+		x := &p.Candidates[i]
 		if known, ok := done[x.SQL]; ok {
 			known.Candidate.Rollout, known.Style = with(x.Rollout, known.SQL), x.Style
 			*x = known
 			continue
 		}
 		text := x.SQL
-		if err := r.mend(w, x, emptyIsAnswer); err != nil {
+		if err := r.mend(w, p, x, emptyIsAnswer); err != nil {
 			return err
 		}
 		done[text] = *x
+	}
+	return nil
+}
+
+// enough is how many clean candidates a pool needs: with fewer there is nothing to
+// compare.
+const enough = 2
+
+// restart lets the corrector write new candidates where a pool has collapsed. They go
+// through the same lifecycle, once.
+func (r *Repairer) restart(w *workbench, p *Repaired) error {
+	clean := 0
+	for i := range p.Candidates {
+		if p.Candidates[i].State == Clean {
+			clean++
+		}
+	}
+	if r.Corrector == nil || clean >= enough || r.agreeOnNothing(p.Candidates) {
+		return nil
+	}
+	candidates, cost, err := r.Corrector.Recover(w.ctx, p.Question, p.Candidates)
+	p.Cost.Add(cost)
+	if err != nil {
+		return err
+	}
+	for _, c := range candidates {
+		x := w.read(c)
+		findings := x.Screen(w.schema)
+		if len(findings) > 0 && findings[0].Code.rejects() {
+			x.State, x.Message = Rejected, findings[0].Message
+		} else if err := w.run(&x); err != nil {
+			return err
+		}
+		if err := r.mend(w, p, &x, false); err != nil {
+			return err
+		}
+		p.Candidates, p.Findings = append(p.Candidates, x), append(p.Findings, findings)
 	}
 	return nil
 }
@@ -131,19 +179,18 @@ func (r *Repairer) agreeOnNothing(candidates []Examined) bool {
 }
 
 // mend takes one candidate through the rounds.
-func (r *Repairer) mend(w *workbench, x *Examined, emptyIsAnswer bool) error {
+func (r *Repairer) mend(w *workbench, p *Repaired, x *Examined, emptyIsAnswer bool) error {
 	for range r.Rounds {
+		if x.State == Clean || (x.State == Empty || x.State == Degenerate) && emptyIsAnswer {
+			return nil
+		}
 		var better *Examined
 		var err error
-		switch x.State {
-		case Rejected, Failed:
-			better, err = r.first(w, x, brokenMends(w, x), State.ran)
-		case TimedOut:
-			better, err = r.first(w, x, slowMends(w, x), State.ran)
-		case Empty, Degenerate:
-			if !emptyIsAnswer {
-				better, err = r.fill(w, x)
-			}
+		if r.Lifecycle == Typed {
+			better, err = r.operate(w, x)
+		}
+		if err == nil && better == nil && r.Corrector != nil {
+			better, err = r.correct(w, p, x)
 		}
 		if err != nil || better == nil {
 			return err
@@ -151,6 +198,67 @@ func (r *Repairer) mend(w *workbench, x *Examined, emptyIsAnswer bool) error {
 		*x = *better
 	}
 	return nil
+}
+
+// operate mends without a model.
+func (r *Repairer) operate(w *workbench, x *Examined) (*Examined, error) {
+	switch x.State {
+	case Rejected, Failed:
+		return r.first(w, x, brokenMends(w, x), State.ran)
+	case TimedOut:
+		return r.first(w, x, slowMends(w, x), State.ran)
+	}
+	return r.fill(w, x)
+}
+
+// correct asks the corrector, and takes what runs; in the place of nothing, what
+// returns something.
+func (r *Repairer) correct(w *workbench, p *Repaired, x *Examined) (*Examined, error) {
+	facts, err := w.diagnose(x)
+	if err != nil {
+		return nil, err
+	}
+	query, cost, err := r.Corrector.Correct(w.ctx, p.Question, x, facts)
+	p.Cost.Add(cost)
+	if err != nil || query == "" || query == x.SQL {
+		return nil, err
+	}
+	wanted := State.ran
+	if x.State.ran() {
+		wanted = func(s State) bool { return s == Clean }
+	}
+	return r.first(w, x, []mend{{query, "model", ""}}, wanted)
+}
+
+// diagnose says what filters found, and of a query that returns nothing which literals
+// their columns do not have, with some that they have.
+func (w *workbench) diagnose(x *Examined) (facts []string, err error) {
+	for _, f := range x.Screen(w.schema) {
+		facts = append(facts, f.Message)
+	}
+	if x.tree == nil || w.schema == nil || !x.State.ran() {
+		return facts, nil
+	}
+	c := &cascade{Examined: x, workbench: w}
+	if err := c.look(); err != nil {
+		return nil, err
+	}
+	const samples = 5
+	for i, p := range c.predicates {
+		if !c.absent[i] {
+			continue
+		}
+		values, err := c.values(p.table.Name, p.base.Name)
+		if err != nil {
+			return nil, err
+		}
+		var some []string
+		for _, v := range values.texts[:min(len(values.texts), samples)] {
+			some = append(some, cellText(v))
+		}
+		facts = append(facts, fmt.Sprintf("no row has %s %s %s; values are %s", columnName(p.column), p.operator, p.sql(), strings.Join(some, ", ")))
+	}
+	return facts, nil
 }
 
 // brokenMends are proposals for a query that does not run.

@@ -33,16 +33,31 @@ type Server struct {
 	Attempts int
 	// Wait is the time before the second attempt; it doubles from one to the next.
 	Wait time.Duration
-	// MaxCalls is the budget: how many attempts all calls together may make. 0: any
-	// number.
-	MaxCalls int64
+	// Budget bounds the attempts of all calls together, of several servers perhaps; nil:
+	// any number.
+	Budget *Budget
 	// Cache is a folder that keeps answers by what was asked, "" for none.
 	Cache string
 
-	calls    atomic.Int64
 	turns    chan struct{}
 	turnsSet sync.Once
 }
+
+// Budget is a number of attempts that may still be made.
+type Budget struct {
+	all  int64
+	left atomic.Int64
+}
+
+// NewBudget returns one of so many attempts.
+func NewBudget(calls int64) *Budget {
+	b := &Budget{all: calls}
+	b.left.Store(calls)
+	return b
+}
+
+// take takes one attempt, if one is left.
+func (b *Budget) take() bool { return b == nil || b.left.Add(-1) >= 0 }
 
 // NewServer returns one with limits that suit most: two minutes an attempt, four
 // attempts, from half a second on.
@@ -113,8 +128,8 @@ func (s *Server) Ask(ctx context.Context, c Call) (answers []string, cost Cost, 
 	wait := s.Wait
 	var failure *CallError
 	for try := 1; try <= max(s.Attempts, 1); try++ {
-		if s.MaxCalls > 0 && s.calls.Add(1) > s.MaxCalls {
-			failure = &CallError{Fault: Spent, Message: fmt.Sprintf("all %d calls of the budget are made", s.MaxCalls), Tries: try - 1}
+		if !s.Budget.take() {
+			failure = &CallError{Fault: Spent, Message: fmt.Sprintf("all %d calls of the budget are made", s.Budget.all), Tries: try - 1}
 			break
 		}
 		cost.Calls++

@@ -47,9 +47,11 @@ type commands struct {
 		Compare evalCompareCommand `cmd:"" help:"Two systems question by question: McNemar's test and a bootstrap interval."`
 	} `cmd:"" help:"Measure predictions as the official evaluators do."`
 	Solve struct {
-		Repair solveRepairCommand `cmd:"" help:"Screen and run candidates, and mend those that do not work."`
-		Select solveSelectCommand `cmd:"" help:"Choose one of each question's candidates, by what their results share."`
-	} `cmd:"" help:"Answer questions: choose among candidate queries."`
+		All        solveAllCommand        `cmd:"" default:"withargs" help:"All three stages, in a folder; the word all may be left out."`
+		Candidates solveCandidatesCommand `cmd:"" help:"Let models write candidate queries."`
+		Repair     solveRepairCommand     `cmd:"" help:"Screen and run candidates, and mend those that do not work."`
+		Select     solveSelectCommand     `cmd:"" help:"Choose one of each question's candidates, by what their results share."`
+	} `cmd:"" help:"Answer questions: candidates of several models, repaired, and one of them chosen."`
 	Diff     diffCommand     `cmd:"" help:"What sets two queries apart: the cheapest edit script, both texts marked."`
 	Exec     execCommand     `cmd:"" help:"Run one query read-only, under limits."`
 	Tokenize tokenizeCommand `cmd:"" help:"Text to token ids and back."`

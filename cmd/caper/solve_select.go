@@ -83,7 +83,7 @@ func (c *solveSelectCommand) Validate() error {
 
 func (c *solveSelectCommand) Run(ctx context.Context) error {
 	defer collectRarely()()
-	bench, err := c.solveFlags.open()
+	bench, err := c.benchFlags.open()
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (c *solveSelectCommand) Run(ctx context.Context) error {
 	out, done := c.output(bench, map[string]string{"selector": c.selectFlags.String()}, len(pools))
 	defer done()
 	examiner := solve.NewExaminer(bench, resultBytes)
-	var counts decisionCounts
+	counts := decisionCounts{stages: map[solve.Stage]int{}}
 	choose := func(ctx context.Context, pool solve.Pool) (solve.Decision, error) {
 		examined, spent, err := examiner.Examine(ctx, pool)
 		if err != nil {
@@ -140,9 +140,6 @@ type decisionCounts struct {
 }
 
 func (c *decisionCounts) add(d solve.Decision) {
-	if c.stages == nil {
-		c.stages = map[solve.Stage]int{}
-	}
 	c.stages[d.Stage]++
 	c.cost.Add(d.Cost)
 }
@@ -150,9 +147,13 @@ func (c *decisionCounts) add(d solve.Decision) {
 func (c *decisionCounts) String() string {
 	text := fmt.Sprintf("%d by the only answer, %d by score, %d by structure, %d where no candidate ran",
 		c.stages[solve.OnlyClass], c.stages[solve.Coarse], c.stages[solve.Structure], c.stages[solve.NoConsensus])
-	if c.cost.Calls > 0 {
-		text += fmt.Sprintf("; %s of a model, %d failed, %d tokens in, %d out",
-			counted(c.cost.Calls, "call"), c.cost.Failed, c.cost.TokensIn, c.cost.TokensOut)
+	return text + spentOn(c.cost)
+}
+
+// spentOn says what models cost, where there were any.
+func spentOn(c solve.Cost) string {
+	if c.Calls+c.Failed == 0 {
+		return ""
 	}
-	return text
+	return fmt.Sprintf("; %s of a model, %d without an answer, %d tokens in, %d out", counted(c.Calls, "call"), c.Failed, c.TokensIn, c.TokensOut)
 }

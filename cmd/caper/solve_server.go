@@ -18,6 +18,7 @@ type serverFlags struct {
 	ServerTimeout time.Duration `help:"Wall time of one attempt." default:"2m"`
 	Attempts      int           `help:"How often a call is tried." default:"4"`
 	MaxCalls      int64         `help:"Budget: attempts of all calls together; 0: any number." default:"0"`
+	Budget        *solve.Budget `kong:"-"`
 	CallCache     string        `help:"Folder that keeps a server's answers by what was asked." type:"path" placeholder:"DIR"`
 }
 
@@ -39,7 +40,10 @@ func (f *serverFlags) open() (*solve.Server, error) {
 			return nil, fmt.Errorf("--call-cache: %w", err)
 		}
 	}
+	if f.MaxCalls > 0 && f.Budget == nil { // all servers of a command share it
+		f.Budget = solve.NewBudget(f.MaxCalls)
+	}
 	s := solve.NewServer(f.Server, f.ServerModel)
-	s.Key, s.Timeout, s.Attempts, s.MaxCalls, s.Cache = os.Getenv(f.ServerKey), f.ServerTimeout, f.Attempts, f.MaxCalls, f.CallCache
+	s.Key, s.Timeout, s.Attempts, s.Budget, s.Cache = os.Getenv(f.ServerKey), f.ServerTimeout, f.Attempts, f.Budget, f.CallCache
 	return s, nil
 }
