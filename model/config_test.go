@@ -68,7 +68,7 @@ func TestConfigRefuses(t *testing.T) {
 		{officialConfig, `"silu"`, `"gelu"`, `hidden_act: "gelu"`},
 		{officialConfig, `"attention_bias": false`, `"attention_bias": true`, `attention_bias: true`},
 		{officialConfig, `"attn_output_gate": true`, `"attn_output_gate": false`, `attn_output_gate: false`},
-		{officialConfig, `"rope_type": "default"`, `"rope_type": "yarn"`, `rope_type: "yarn"`},
+		{officialConfig, `"rope_type": "default"`, `"rope_type": "yarn"`, `rope_parameters: rope_type: "yarn"`},
 		{officialConfig, `"swish"`, `"sigmoid"`, `output_gate_type: "sigmoid"`},
 		{officialConfig, `0.25`, `0.02`, `partial_rotary_factor: 0.02`},
 		{officialConfig, `"full_attention_interval": 4`, `"layer_types": ["full_attention"]`, `layer_types: 1 entries for num_hidden_layers 24`},
@@ -83,6 +83,8 @@ func TestConfigRefuses(t *testing.T) {
 		{officialConfig, `"text_config"`, `"words"`, `text_config: missing`},
 		{officialConfig, `"qwen3_5"`, `"qwen3_5_moe"`, `model_type: "qwen3_5_moe"`},
 		{officialConfig, `ForConditionalGeneration`, `Model`, `Qwen3_5Model`},
+		{officialConfig, `"rope_parameters"`, `"rope_scaling": {"rope_type": "default"}, "rope_parameters"`, `rope_scaling: stands beside`},
+		{officialConfig, `"rope_type": "default"`, `"type": "yarn"`, `rope_parameters: type: "yarn"`},
 		{qwen3Config, `"rope_scaling": null`, `"rope_scaling": {"rope_type": "yarn"}`, `rope_scaling: rope_type: "yarn"`},
 		{qwen3Config, `"rope_scaling": null`, `"rope_scaling": {"type": "linear"}`, `rope_scaling: type: "linear"`},
 		{qwen3Config, `"use_sliding_window": false`, `"use_sliding_window": true`, `use_sliding_window: true`},
@@ -95,6 +97,37 @@ func TestConfigRefuses(t *testing.T) {
 		}
 		if _, err := parse(t, text); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q", c.to, err, c.want)
+		}
+	}
+}
+
+// Positions are given in several places, which transformers reads in this order: the
+// key's own object, then the top level, then what the family has always had.
+func TestRopeKeys(t *testing.T) {
+	for _, c := range []struct {
+		config, from, to string
+		theta            float64
+		dims             int
+	}{
+		{officialConfig, `"rope_theta": 10000000,`, ``, 1e7, 64},
+		{officialConfig, `"rope_parameters": {"rope_type": "default", "rope_theta": 10000000,`, `"rope_theta": 5000, "rope_parameters": {`, 5000, 64},
+		{officialConfig, `"rope_parameters"`, `"rope_theta": 5000, "partial_rotary_factor": 0.5, "rope_parameters"`, 1e7, 64},
+		{officialConfig, `"rope_theta": 10000000, "partial_rotary_factor": 0.25`, `"rope_theta": 10000000`, 1e7, 64},
+		{qwen3Config, `"rope_theta": 1000000, "rope_scaling": null`, `"rope_scaling": {"rope_type": "default", "rope_theta": 7000}`, 7000, 128},
+		{qwen3Config, `"rope_theta": 1000000`, `"rope_theta": 7000, "partial_rotary_factor": 0.5`, 7000, 128}, // transformers' Qwen3 turns all
+		{qwen3Config, `"rope_theta": 1000000, "rope_scaling": null`, `"rope_parameters": {"rope_theta": 7000, "partial_rotary_factor": 0.5}`, 7000, 128},
+	} {
+		text := strings.Replace(c.config, c.from, c.to, 1)
+		if text == c.config {
+			t.Fatalf("%s is not in the configuration", c.from)
+		}
+		parsed, err := parse(t, text)
+		if err != nil {
+			t.Errorf("%s: %v", c.to, err)
+			continue
+		}
+		if shared := parsed.Text.Shared(); shared.Rope.Theta != c.theta || shared.RotaryDims() != c.dims {
+			t.Errorf("%s: theta %g and %d dimensions, want %g and %d", c.to, shared.Rope.Theta, shared.RotaryDims(), c.theta, c.dims)
 		}
 	}
 }

@@ -74,34 +74,32 @@ func (c *Config) Parse(o Object) error {
 	return c.parseRope(o)
 }
 
-// parseRope accepts the current form, rope_parameters, and the older one of a
-// top-level rope_theta with an optional rope_scaling.
+// parseRope accepts the current form, rope_parameters, and the older one, rope_scaling.
+// As in transformers, top-level keys stand for what is missing there.
 func (c *Config) parseRope(o Object) error {
-	if !o.Has("rope_parameters") {
-		if err := c.parseOlderRope(o); err != nil {
+	if o.Has("rope_parameters") && o.Has("rope_scaling") {
+		return fmt.Errorf("rope_scaling: stands beside rope_parameters: keep one of them")
+	}
+	for key, value := range map[string]any{"rope_theta": &c.Rope.Theta, "partial_rotary_factor": &c.Rope.PartialFactor} {
+		if err := o.Decode(key, value); err != nil {
 			return err
 		}
 	}
-	if c.Rope.Type != "default" {
-		return fmt.Errorf(`rope_type: %q: not supported, only "default"`, c.Rope.Type)
-	}
-	return nil
-}
-
-func (c *Config) parseOlderRope(o Object) error {
-	if err := o.Decode("rope_theta", &c.Rope.Theta); err != nil {
-		return err
-	}
-	if err := o.Decode("partial_rotary_factor", &c.Rope.PartialFactor); err != nil {
-		return err
-	}
-	var scaling Object
-	if err := o.Decode("rope_scaling", &scaling); err != nil {
-		return err
-	}
-	for _, key := range []string{"rope_type", "type"} {
-		if err := scaling.Require(key, "default"); err != nil {
-			return fmt.Errorf("rope_scaling: %w", err)
+	for _, key := range []string{"rope_parameters", "rope_scaling"} {
+		var rope Object
+		if err := o.Decode(key, &rope); err != nil {
+			return err
+		}
+		for _, name := range []string{"rope_type", "type"} {
+			if err := rope.Require(name, "default"); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+		}
+		if rope == nil {
+			continue
+		}
+		if err := rope.DecodeAll(&c.Rope); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
 		}
 	}
 	return nil

@@ -42,6 +42,7 @@ func ParseConfig(o decoder.Object) (Config, error) {
 	if err := c.Parse(o); err != nil {
 		return c, err
 	}
+	c.Rope.PartialFactor = 0 // transformers' Qwen3 turns all dimensions, whatever the file says
 	if !o.Has("layer_types") {
 		if err := decoder.Positive(map[string]int{"num_hidden_layers": c.Layers}); err != nil {
 			return c, err
