@@ -21,7 +21,7 @@ test-cuda:        ## CUDA kernels on the processor, and the engine on an emulate
 
 # The packages that run goroutines. SQLite, which has to be compiled anew for the race detector,
 # takes half as long with -O1; kernels choose their own flags. lint has vetted all.
-RACE = ./sqlexec ./data/... ./annotate ./eval ./train
+RACE = ./sqlexec ./data/... ./annotate ./eval ./train ./solve
 
 lint:             ## formatting and vet
 	@files=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && [ -z "$$files" ] || { echo "run gofmt -w on:" $$files; exit 1; }

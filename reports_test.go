@@ -66,9 +66,9 @@ var publicReports = []struct {
 	{38, "xlang-ai/Spider2 #154", "gold SQL does not give the gold result", "", goldIsTakenAsItIs},
 
 	// Voting.
-	{39, "bigbigwatermalon/C3SQL #12", "the first valid candidate, or the most consistent one?", "", noVoting},
-	{40, "openai/evals PR #1758", "a crash when no candidate can be parsed", "", noVoting},
-	{41, "RUCKBReasoning/OmniSQL #11", "many synthetic queries return no row", "TestBuiltInBenchmark", ""},
+	{39, "bigbigwatermalon/C3SQL #12", "the first valid candidate, or the most consistent one?", "TestReport39", ""},
+	{40, "openai/evals PR #1758", "a crash when no candidate can be parsed", "TestReport40", ""},
+	{41, "RUCKBReasoning/OmniSQL #11", "many synthetic queries return no row", "TestReport41", ""},
 
 	// Parsing SQLite.
 	{42, "tobymao/sqlglot #1867, #5383", "text in double quotes that is no column is a string", "TestReport42", ""},
@@ -106,7 +106,6 @@ var publicReports = []struct {
 
 const (
 	goldIsTakenAsItIs = "gold that runs is taken as it is; only gold that does not run is told apart"
-	noVoting          = "there is no voting among candidates yet"
 	noPolicy          = "there is no policy training yet"
 )
 

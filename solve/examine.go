@@ -87,7 +87,11 @@ type workbench struct {
 	db         *sqlexec.Database // nil where there is none
 	schema     *sql.Schema       // nil where nothing tells it
 	executions int
+	until      time.Time // when mending a candidate ends
 }
+
+// isLate reports that mending has taken as long as it may.
+func (w *workbench) isLate() bool { return time.Now().After(w.until) }
 
 func (e *Examiner) open(ctx context.Context, dbID string) (*workbench, error) {
 	w := &workbench{Examiner: e, ctx: ctx}

@@ -31,14 +31,17 @@ type RepairOptions struct {
 	// Quorum: where so many provenance groups or more ran and all of them return nothing,
 	// nothing is the answer, and the cascade for empty results does not run.
 	Quorum int
+	// Patience is how many limits of one query the mending of a candidate may take.
+	Patience int
 	// MaxEdit is how far a mended query may be from one that returned nothing, as a tree
 	// edit distance per change: 3 is a condition with another operator and literal.
 	MaxEdit int
 }
 
-// DefaultRepairOptions returns two rounds, a quorum of three, three edits.
+// DefaultRepairOptions returns two rounds, a quorum of three, a patience of four limits,
+// three edits.
 func DefaultRepairOptions() RepairOptions {
-	return RepairOptions{Lifecycle: Typed, Rounds: 2, Quorum: 3, MaxEdit: 3}
+	return RepairOptions{Lifecycle: Typed, Rounds: 2, Quorum: 3, Patience: 4, MaxEdit: 3}
 }
 
 // Repairer takes pools through the lifecycle of sirius.md 2.4. It is safe for concurrent
@@ -180,8 +183,9 @@ func (r *Repairer) agreeOnNothing(candidates []Examined) bool {
 
 // mend takes one candidate through the rounds.
 func (r *Repairer) mend(w *workbench, p *Repaired, x *Examined, emptyIsAnswer bool) error {
+	w.until = time.Now().Add(time.Duration(r.Patience) * w.db.Limits().Timeout)
 	for range r.Rounds {
-		if x.State == Clean || (x.State == Empty || x.State == Degenerate) && emptyIsAnswer {
+		if w.isLate() || x.State == Clean || (x.State == Empty || x.State == Degenerate) && emptyIsAnswer {
 			return nil
 		}
 		var better *Examined
@@ -300,6 +304,9 @@ func (w *workbench) hasCollations() bool {
 // first runs proposals until one comes to a state that is wanted.
 func (r *Repairer) first(w *workbench, x *Examined, proposals []mend, wanted func(State) bool) (*Examined, error) {
 	for _, m := range proposals {
+		if w.isLate() {
+			break
+		}
 		y, err := w.proposed(x, m)
 		if err != nil {
 			return nil, err
@@ -335,6 +342,9 @@ func (r *Repairer) fill(w *workbench, x *Examined) (*Examined, error) {
 			return nil, err
 		}
 		for _, m := range proposals {
+			if w.isLate() {
+				return nil, nil
+			}
 			y, err := w.proposed(x, m)
 			if err != nil {
 				return nil, err

@@ -22,7 +22,7 @@ type solveAllCommand struct {
 
 func (c *solveAllCommand) Help() string {
 	return `Example:
-  caper solve --bench spider --split dev --candidates a.jsonl b.jsonl --out runs/solved
+  caper solve all --bench spider --split dev --candidates a.jsonl b.jsonl --out runs/solved
   caper solve --bench spider --split dev --server http://localhost:8000/v1 --server-model qwen \
     --generator server:style=ddl,n=8,temperature=0.7 --corrector server --judge server --max-calls 50000 --out runs/solved
 
