@@ -1,9 +1,12 @@
 package model
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 
 	"caper/engine"
@@ -24,6 +27,43 @@ func dtypes(t *testing.T, dir string) map[string]safetensors.DType {
 		all[name] = tensor.DType
 	}
 	return all
+}
+
+// What goes with a tokenizer goes with it through a training's save and an export.
+func TestCompanionsAreKept(t *testing.T) {
+	dir := t.TempDir()
+	if err := rewardModel(t, "qwen3", engine.CPU(1)).Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]string{"tokenizer_config.json": `{"eos_token": "<|im_end|>"}`, "chat_template.jinja": "{{ messages }}", "generation_config.json": `{"eos_token_id": [1, 2]}`}
+	for name, text := range texts {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := Load(dir, engine.CPU(1), Frozen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved, exported := t.TempDir(), t.TempDir()
+	if err := errors.Join(m.Save(saved), Export(dir, exported, Format{})); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range texts {
+		for _, out := range []string{saved, exported} {
+			if got, err := os.ReadFile(filepath.Join(out, name)); err != nil || string(got) != want {
+				t.Errorf("%s: %q, error %v, want %q", name, got, err, want)
+			}
+		}
+	}
+	// A pipe in a tokenizer's place would be waited for.
+	path := filepath.Join(dir, tokenizerName)
+	if err := errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(dir, engine.CPU(1), Frozen); err == nil || !strings.Contains(err.Error(), path+": not a regular file") {
+		t.Errorf("a pipe as tokenizer: %v", err)
+	}
 }
 
 // Decays and gated norms are F32 in official releases and BF16 in some later ones. Each

@@ -59,8 +59,15 @@ func Load(dir string, dev engine.Device, options ...Option) (*Model, error) {
 func (m *Model) loadTokenizer(dirs ...string) error {
 	for _, dir := range dirs {
 		path := filepath.Join(dir, tokenizerName)
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		info, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
+		}
+		if err == nil && !info.Mode().IsRegular() {
+			err = fmt.Errorf("%s: not a regular file: put the tokenizer there", path)
+		}
+		if err != nil {
+			return err
 		}
 		k, err := tokenizer.Load(path)
 		if err != nil {
@@ -69,11 +76,26 @@ func (m *Model) loadTokenizer(dirs ...string) error {
 		if err := m.SetTokenizer(k); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
-		m.tokenizerConfig, err = safetensors.ReadText(filepath.Join(dir, tokenizerConfigName))
+		return m.readCompanions(dir)
+	}
+	return nil
+}
+
+// companions are the files of a folder that whoever runs the model reads beside its
+// tokenizer: special tokens, how a chat is written, where an answer ends.
+var companions = []string{tokenizerConfigName, "chat_template.jinja", "generation_config.json"}
+
+func (m *Model) readCompanions(dir string) error {
+	m.texts = map[string][]byte{}
+	for _, name := range companions {
+		text, err := safetensors.ReadText(filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
+			continue
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		m.texts[name] = text
 	}
 	return nil
 }

@@ -48,8 +48,8 @@ type Model struct {
 	linears    []*decoder.Linear
 	labels     []int32       // ids of Config.LabelTokens
 	difference *engine.Param // [1 -1], see ScoresOf
-	// tokenizerConfig is the folder's tokenizer_config.json, kept for Save.
-	tokenizerConfig []byte
+	// texts are the folder's files that go with the tokenizer (companions), kept for Save.
+	texts map[string][]byte
 }
 
 // New returns a model with random weights, distributed as transformers does it

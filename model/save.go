@@ -98,9 +98,13 @@ func (m *Model) saveTokenizer(dir string) error {
 	if err := m.Tokenizer.Save(filepath.Join(dir, tokenizerName)); err != nil {
 		return err
 	}
-	path := filepath.Join(dir, tokenizerConfigName)
-	if m.tokenizerConfig != nil {
-		return safetensors.WriteText(path, m.tokenizerConfig)
+	for name, text := range m.texts {
+		if err := safetensors.WriteText(filepath.Join(dir, name), text); err != nil {
+			return err
+		}
+	}
+	if m.texts[tokenizerConfigName] != nil {
+		return nil
 	}
 	config := decoder.Object{"tokenizer_class": []byte(`"PreTrainedTokenizerFast"`), "clean_up_tokenization_spaces": []byte("false")}
 	if m.Config.EndToken != "" {
@@ -108,7 +112,7 @@ func (m *Model) saveTokenizer(dir string) error {
 			return err
 		}
 	}
-	return writeJSON(path, config)
+	return writeJSON(filepath.Join(dir, tokenizerConfigName), config)
 }
 
 func writeJSON(path string, o decoder.Object) error {

@@ -33,7 +33,7 @@ func (m *Model) CopyTo(dev engine.Device) (*Model, error) {
 		from.Read(values)
 		p.Write(values)
 	}
-	twin.Tokenizer, twin.tokenizerConfig = m.Tokenizer, m.tokenizerConfig
+	twin.Tokenizer, twin.texts = m.Tokenizer, m.texts
 	return twin, engine.Wait(dev)
 }
 

@@ -123,7 +123,7 @@ func TestRoundTrip(t *testing.T) {
 			rows, cols := rapid.IntRange(0, 4).Draw(t, "rows"), rapid.IntRange(1, 5).Draw(t, "cols")
 			e := Entry{Name: name, DType: []DType{F32, BF16}[i%2], Shape: []int{rows, cols}, F32: make([]float32, rows*cols)}
 			for j := range e.F32 {
-				e.F32[j] = rapid.Float32().Draw(t, "value")
+				e.F32[j] = rapid.Float32Range(-3e38, 3e38).Draw(t, "value") // within bfloat16 as well
 			}
 			entries = append(entries, e)
 		}
@@ -210,6 +210,19 @@ func TestWrittenTypes(t *testing.T) {
 	}
 	if err := Write(path, []Entry{{Name: "a", DType: I64, Shape: []int{1}, F32: []float32{1}}}, nil); err == nil {
 		t.Error("I64 was written")
+	}
+	for dtype, x := range map[DType]float32{F16: 65520, BF16: 0x1.ffp127} {
+		below := math.Nextafter32(x, 0)
+		if err := Write(path, []Entry{{Name: "a", DType: dtype, Shape: []int{2}, F32: []float32{1, -x}}}, nil); err == nil || !strings.Contains(err.Error(), `"a": element 1 is`) {
+			t.Errorf("%g was written as %s: %v", -x, dtype, err)
+		}
+		if err := Write(path, []Entry{{Name: "a", DType: dtype, Shape: []int{2}, F32: []float32{below, float32(math.Inf(-1))}}}, nil); err != nil {
+			t.Errorf("%g was not written as %s: %v", below, dtype, err)
+		}
+		os.Remove(path)
+	}
+	if err := Write(path, []Entry{{Name: "a", DType: F32, Shape: []int{1}, F64: []float64{1e39}}}, nil); err == nil {
+		t.Error("1e39 was written as F32")
 	}
 	if _, err := os.Stat(path); err == nil {
 		t.Error("a failed write left a file")

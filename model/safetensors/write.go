@@ -9,6 +9,7 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -72,7 +73,7 @@ func (e *Entry) block(data []byte, scratch []float32, from, to int) ([]byte, err
 	case e.F32 != nil:
 		values = e.F32[from:to]
 	case e.F64 != nil:
-		return encode(e.DType, data, e.F64[from:to]), nil
+		return encode(e.DType, data, e.F64[from:to]), checkRange(e, e.F64[from:to], from)
 	case e.Tensor != nil && e.Tensor.DType == e.DType:
 		err := onFault(e.Tensor.File, func() error {
 			data = append(data, e.Tensor.part(from, to)...)
@@ -89,7 +90,27 @@ func (e *Entry) block(data []byte, scratch []float32, from, to int) ([]byte, err
 			return data, err
 		}
 	}
-	return encode(e.DType, data, values), nil
+	return encode(e.DType, data, values), checkRange(e, values, from)
+}
+
+// largest is where the numbers of a type end: from halfway to the number that would come
+// next, finite ones would become infinite.
+var largest = map[DType]float64{
+	F32:  0x1.ffffffp127,
+	BF16: 0x1.ffp127,
+	F16:  65520,
+}
+
+// checkRange refuses finite elements that the entry's type has no number for: infinite
+// weights make every output NaN.
+func checkRange[F float32 | float64](e *Entry, values []F, from int) error {
+	limit := F(min(largest[e.DType], math.MaxFloat64))
+	for i, x := range values {
+		if (x >= limit || x <= -limit) && !math.IsInf(float64(x), 0) {
+			return fmt.Errorf("tensor %q: element %d is %g, which %s cannot hold: choose a wider type", e.Name, from+i, x, e.DType)
+		}
+	}
+	return nil
 }
 
 // Write stores entries in a safetensors file at path, a block at a time, so that it
