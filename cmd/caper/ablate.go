@@ -53,7 +53,7 @@ func (c *ablateCommand) Validate() error {
 	if len(c.TestDB) == 0 && cmp.Or(c.TestSplit, c.Split) == c.Split {
 		return errors.New("--test-split or --test-db: the test needs databases that training does not see")
 	}
-	return checkThreads("--threads", c.Threads)
+	return cmp.Or(checkThreads("--threads", c.Threads), checkRereadable("--rollouts", c.Rollouts...), checkRereadable("--test-rollouts", c.TestRollouts...))
 }
 
 func (c *ablateCommand) Run(ctx context.Context) error {

@@ -52,7 +52,8 @@ func (c *annotateCommand) Validate() error {
 	if err != nil {
 		err = fmt.Errorf("--%w", err)
 	}
-	return cmp.Or(c.benchFlags.check(), checkNumber("--inject", c.Inject, 0, 1000), err, checkOutput(c.Out, c.Rollouts...))
+	return cmp.Or(c.benchFlags.check(), checkNumber("--inject", c.Inject, 0, 1000), err,
+		checkRereadable("--rollouts", c.Rollouts...), checkOutput(c.Out, c.Rollouts...))
 }
 
 func (c *annotateCommand) Run(ctx context.Context) error {

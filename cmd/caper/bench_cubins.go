@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 
@@ -35,8 +36,12 @@ func (c *benchCubinsCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	fmt.Print("# Kernels\n\n`caper bench cubins`. Dynamic shared memory, which launches choose, comes on top.\n\n")
-	kernels.WriteResources(os.Stdout, cubins)
-	fmt.Printf("\n# A training step of %s, %d tokens, on an H200\n\nThe least time, by its data sheet: 989 TFLOP/s dense bf16, 4.8 TB/s.\n\n", c.Model, c.Tokens)
-	return kernels.WriteRoofline(os.Stdout, c.Model, c.Tokens)
+	out := bufio.NewWriter(os.Stdout)
+	fmt.Fprint(out, "# Kernels\n\n`caper bench cubins`. Dynamic shared memory, which launches choose, comes on top.\n\n")
+	kernels.WriteResources(out, cubins)
+	fmt.Fprintf(out, "\n# A training step of %s, %d tokens, on an H200\n\nThe least time, by its data sheet: 989 TFLOP/s dense bf16, 4.8 TB/s.\n\n", c.Model, c.Tokens)
+	if err := kernels.WriteRoofline(out, c.Model, c.Tokens); err != nil {
+		return err
+	}
+	return out.Flush()
 }

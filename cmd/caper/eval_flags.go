@@ -38,7 +38,7 @@ func (f *evalFlags) check() error {
 	if data.IsParquet(f.Out) {
 		return fmt.Errorf("--out %s: a verdict file is JSON Lines: choose another name", f.Out)
 	}
-	return cmp.Or(f.benchFlags.check(), checkOutput(f.Out, append(f.Pred, f.Gold)...))
+	return cmp.Or(f.benchFlags.check(), checkRereadable("--pred", f.Pred...), checkOutput(f.Out, append(f.Pred, f.Gold)...))
 }
 
 // open opens the benchmark with the time limit of the rule's evaluator, unless

@@ -93,6 +93,17 @@ func checkOutput(out string, inputs ...string) error {
 	return nil
 }
 
+// checkRereadable refuses inputs of a command that reads them twice, to check all before
+// it begins: of a pipe, nothing is left the second time.
+func checkRereadable(flag string, paths ...string) error {
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+			return fmt.Errorf("%s %s: is read twice, which a pipe cannot be: save it in a file first", flag, path)
+		}
+	}
+	return nil
+}
+
 // checkTimeout checks a --timeout.
 func checkTimeout(limit time.Duration) error {
 	if limit <= 0 || limit > 24*time.Hour {

@@ -66,7 +66,7 @@ func (c *generateCommand) Validate() error {
 	}
 	return cmp.Or(err, checkNumber("--n", c.N, 1, 1<<20), checkNumber("--max-tokens", c.MaxTokens, 1, 1<<30),
 		checkNumber("--batch", c.Batch, 1, 1<<16), checkNumber("--tokens", c.Tokens, 1, 1<<30),
-		checkThreads("--threads", c.Threads), checkOutput(c.Out, c.In))
+		checkThreads("--threads", c.Threads), checkRereadable("--in", c.In), checkOutput(c.Out, c.In))
 }
 
 func (c *generateCommand) rule() sampling.Rule {
@@ -135,7 +135,9 @@ func (c *generateCommand) one(ctx context.Context, g *generate.Generator, prompt
 	}
 	if c.Out == "" {
 		for _, s := range results[0].Samples {
-			fmt.Println(s.Text)
+			if _, err := fmt.Println(s.Text); err != nil {
+				return err
+			}
 		}
 		return nil
 	}

@@ -138,7 +138,9 @@ func (c *inspectCommand) compare(ctx context.Context) error {
 		err = printJSON(map[string]any{"tensors": len(all), "differences": differing})
 	} else {
 		for _, d := range differing {
-			fmt.Printf("%s: %s\n", d.Name, d)
+			if _, err = fmt.Printf("%s: %s\n", d.Name, d); err != nil {
+				break
+			}
 		}
 	}
 	if err == nil && len(differing) > 0 {

@@ -55,7 +55,6 @@ func TestInterrupt(t *testing.T) {
 		{"sample", out},
 		{"demo", "--out", filepath.Join(t.TempDir(), "demo")},
 		{"annotate", "--bench", w.bench, "--split", "train", "--rollouts", rollouts, "--out", out, "--timeout", "10m"},
-		{"annotate", "--bench", w.bench, "--split", "train", "--rollouts", waiting, "--out", out},
 		{"eval", "ex", "--bench", w.bench, "--split", "train", "--pred", rollouts, "--out", out, "--timeout", "10m"},
 		{"exec", "--db", database[0], endless, "--timeout", "10m"},
 		{"inspect", waiting},

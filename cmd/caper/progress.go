@@ -37,10 +37,10 @@ func newProgress(f *os.File, w work, total int) (progress func(done int), end fu
 	began, last, before := time.Now(), time.Now(), -1
 	return func(done int) {
 		if before < 0 {
-			before = done - 1 // of the run that this one goes on with
+			before = max(done-1, 0) // of the run that this one goes on with
 		}
-		if time.Since(last) < interval {
-			return
+		if time.Since(last) < interval || done == before {
+			return // a rate needs two moments
 		}
 		last = time.Now()
 		rate := float64(done-before) / time.Since(began).Seconds()

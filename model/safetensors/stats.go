@@ -8,7 +8,7 @@ import (
 )
 
 // Stats describes the elements of a tensor. Min, Max, Mean and Deviation are those of
-// the finite ones, and zero where there is none.
+// the finite ones, and zero where there is none; always finite.
 type Stats struct {
 	Elements  int     `json:"elements"`
 	Min       float64 `json:"min"`
@@ -40,8 +40,8 @@ func (t Tensor) Stats() (Stats, error) {
 	}
 	s := Stats{Elements: t.Len(), NaN: all.nan, Inf: all.inf}
 	if all.count > 0 {
-		s.Min, s.Max, s.Mean = all.min, all.max, all.mean
-		s.Deviation = math.Sqrt(all.squares / all.count)
+		s.Min, s.Max, s.Mean = all.min, all.max, inRange(all.mean)
+		s.Deviation = inRange(math.Sqrt(all.squares / all.count))
 	}
 	return s, nil
 }
@@ -89,6 +89,15 @@ var integers = map[string]func(data []byte) float64{
 	"I32":  func(data []byte) float64 { return float64(int32(binary.LittleEndian.Uint32(data))) },
 	"U64":  func(data []byte) float64 { return float64(binary.LittleEndian.Uint64(data)) },
 	"I64":  func(data []byte) float64 { return float64(int64(binary.LittleEndian.Uint64(data))) },
+}
+
+// inRange is the nearest float64 to a statistic of numbers so large that adding them up,
+// or squaring them, left the type's range.
+func inRange(x float64) float64 {
+	if x != x {
+		return math.MaxFloat64
+	}
+	return min(max(x, -math.MaxFloat64), math.MaxFloat64)
 }
 
 // moments gathers the statistics of some elements: the mean and the sum of squared

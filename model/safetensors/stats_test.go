@@ -1,6 +1,8 @@
 package safetensors
 
 import (
+	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -16,6 +18,17 @@ func open(t *testing.T, entries ...Entry) *File {
 	if err := Write(path, entries, nil); err != nil {
 		t.Fatal(err)
 	}
+	return openPath(t, path)
+}
+
+// openBytes opens a file of these bytes.
+func openBytes(t *testing.T, data []byte) *File {
+	t.Helper()
+	return openPath(t, save(t, "x.safetensors", data))
+}
+
+func openPath(t *testing.T, path string) *File {
+	t.Helper()
 	f, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -116,5 +129,39 @@ func TestCompare(t *testing.T) {
 	}
 	if len(all) != len(want) {
 		t.Errorf("%d tensors, want %d", len(all), len(want))
+	}
+}
+
+// 64-bit integers that one float64 stands for are different all the same.
+func TestCompareWideIntegers(t *testing.T) {
+	integers := func(values ...int64) *File {
+		var data []byte
+		for _, v := range values {
+			data = binary.LittleEndian.AppendUint64(data, uint64(v))
+		}
+		return openBytes(t, file(fmt.Sprintf(`{"i":{"dtype":"I64","shape":[%d],"data_offsets":[0,%d]}}`, len(values), len(data)), string(data)))
+	}
+	all, err := Compare(t.Context(), integers(1<<53, -1<<60, 5, 7), integers(1<<53+1, -1<<60-3, 5, 8), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := all[0]; d.Elements != 3 || d.MaxAbs != 3 || d.Reason != "values" {
+		t.Errorf("%+v, want three elements that differ by 1, 3 and 1", d)
+	}
+}
+
+// Statistics of numbers at the end of the range are numbers, which JSON needs.
+func TestStatsStayInRange(t *testing.T) {
+	f := openBytes(t, file(`{"a":{"dtype":"F64","shape":[2],"data_offsets":[0,16]}}`, strings.Repeat("\xff\xff\xff\xff\xff\xff\xef\x7f", 2)))
+	tensor, err := f.Tensor("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := tensor.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := json.Marshal(s); err != nil || s.Max != math.MaxFloat64 {
+		t.Errorf("%+v: %v", s, err)
 	}
 }
