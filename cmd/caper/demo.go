@@ -42,9 +42,14 @@ func (c *demoCommand) Run(ctx context.Context) error {
 	return err
 }
 
-// queryTimeout is enough for every honest query of the benchmark and keeps the few
-// runaway ones, which are there on purpose, from costing minutes.
-const queryTimeout = time.Second
+// queryInstructions is enough for every honest query of the benchmark and keeps the few
+// runaway ones, which are there on purpose, from costing minutes: about a second each.
+// Unlike a second it makes the same tuples on a machine that is busy or slow; the time
+// limit behind it is for what takes no instructions.
+const (
+	queryInstructions = 100_000_000
+	queryTimeout      = 20 * time.Second
+)
 
 // demo is the demonstration under way: everything lies under dir, what was done is
 // told on page.
@@ -142,7 +147,7 @@ func (d *demo) sample(ctx context.Context) error {
 	if d.bench, err = data.OpenBenchmark(d.path("bench"), "spider"); err != nil {
 		return err
 	}
-	d.bench.Limits.Timeout = queryTimeout
+	d.bench.Limits.Instructions, d.bench.Limits.Timeout = queryInstructions, queryTimeout
 	return nil
 }
 
