@@ -286,7 +286,7 @@ func (c *cascade) wrongKey(a, b *sql.Node) (k keyPair, ok bool) {
 	return k, found
 }
 
-// keepUnpaired makes an inner join a LEFT JOIN where no condition is about the table
+// keepUnpaired makes an inner join a LEFT JOIN where nothing else is about the table
 // that it adds.
 func (c *cascade) keepUnpaired() (all []mend) {
 	if c.State != Empty {
@@ -297,7 +297,7 @@ func (c *cascade) keepUnpaired() (all []mend) {
 			return true
 		}
 		source := c.scopes.Source(n.Children[0])
-		if source == nil || c.isFiltered(n, source) {
+		if source == nil || c.isNeeded(n, source) {
 			return true
 		}
 		d := newDraft(c.Examined)
@@ -308,20 +308,13 @@ func (c *cascade) keepUnpaired() (all []mend) {
 	return all
 }
 
-// isFiltered reports that anything but the join's own condition names a source in WHERE,
-// HAVING or another join, or that a join behind depends on it.
-func (c *cascade) isFiltered(join *sql.Node, source *sql.Source) bool {
-	filtered := false
+// isNeeded reports that anything but the join's own condition names a source: a row
+// without a partner there could not pass, or would have nothing to show.
+func (c *cascade) isNeeded(join *sql.Node, source *sql.Source) bool {
+	needed := false
 	sql.Walk(join.Block(), func(n *sql.Node) bool {
-		if n == join {
-			return false
-		}
-		if b := c.scopes.Binding(n); b.Source == source {
-			if clause := n.Clause(); clause.Kind == sql.Where || clause.Kind == sql.Having || clause.Kind == sql.From {
-				filtered = true
-			}
-		}
-		return true
+		needed = needed || n.Kind == sql.Star && n.Qualifier == "" || c.scopes.Binding(n).Source == source
+		return n != join && !needed
 	})
-	return filtered
+	return needed
 }
