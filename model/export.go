@@ -48,6 +48,21 @@ func Export(dir, out string, f Format) error {
 	return m.Config.Save(out, m.parameters[0].DType(f.DType))
 }
 
+// CountParameters returns the number of weights of the text model in dir, an adapter's own
+// apart, without loading them.
+func CountParameters(dir string) (int, error) {
+	m, _, done, err := locate(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	n := 0
+	for _, p := range m.parameters {
+		n += p.Rows * p.Cols
+	}
+	return n, nil
+}
+
 // locate finds the weights of the model in dir, and what an adapter adds to them. They
 // can be read until done is called.
 func locate(dir string) (m *Model, deltas map[string]*lora.Delta, done func(), err error) {

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
-	"strconv"
-	"strings"
 
 	"caper/engine"
+	"caper/model"
 )
 
 // Memory is what a run's training steps hold, in bytes. Tuples, validation and the
@@ -56,6 +54,26 @@ func (r *prm) plan(ctx context.Context) (Memory, error) {
 	}
 	r.tape.Reserve(demand)
 	return m, nil
+}
+
+// planWeights refuses a model whose weights alone, with what training keeps of each, do
+// not fit, before they are loaded. A GPU says so itself.
+func (r *prm) planWeights() error {
+	if engine.GPUOf(r.device) != nil {
+		return nil
+	}
+	n, err := model.CountParameters(r.config.Model.Path)
+	if err != nil {
+		return err
+	}
+	m := Memory{Weights: 4 * n}
+	if r.config.LoRA.Rank == 0 {
+		m.Gradients, m.Moments = 4*n, 8*n
+	}
+	if limit := r.config.Train.memoryLimit(); m.Total() > limit {
+		return r.config.mistake("model.path", "without any activations it takes %s; there is %s (train.memory_gb): train an adapter (lora.rank=16) or a smaller model", m, bytesText(limit))
+	}
+	return nil
 }
 
 // memory adds what lasts for the whole run to the demand of the tape.
@@ -154,33 +172,5 @@ func (t Train) memoryLimit() int {
 	if t.MemoryGB > 0 {
 		return int(min(1e9*t.MemoryGB, math.MaxInt/2))
 	}
-	return int((1 - Reserve) * float64(machineMemory()))
-}
-
-// machineMemory returns the bytes of memory that the process can have, as Linux tells
-// it; as good as endless where nothing does.
-func machineMemory() int {
-	least := math.MaxInt / 2
-	for _, source := range []struct {
-		path, key string
-		unit      int
-	}{
-		{"/proc/meminfo", "MemTotal:", 1 << 10},
-		{"/sys/fs/cgroup/memory.max", "", 1},                   // of a container, version 2 of control groups
-		{"/sys/fs/cgroup/memory/memory.limit_in_bytes", "", 1}, // version 1
-	} {
-		text, err := os.ReadFile(source.path)
-		if err != nil {
-			continue
-		}
-		_, after, ok := strings.Cut(string(text), source.key)
-		words := strings.Fields(after)
-		if !ok || len(words) == 0 {
-			continue
-		}
-		if n, err := strconv.Atoi(words[0]); err == nil && n > 0 && n < least/source.unit { // else "max"
-			least = n * source.unit
-		}
-	}
-	return least
+	return int((1 - Reserve) * float64(engine.MachineMemory()))
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"caper/engine"
+	"caper/model"
 )
 
 // What is planned before the first step is what the tape holds after the last, to the
@@ -89,8 +90,24 @@ func TestTooLittleMemory(t *testing.T) {
 	}
 }
 
-func TestMachineMemory(t *testing.T) {
-	if n := machineMemory(); n < 1e8 {
-		t.Errorf("%d bytes", n)
+// A model that does not fit is refused before its weights are read.
+func TestWeightsThatDoNotFit(t *testing.T) {
+	c := smallConfig(t)
+	c.Train.MaxSteps = 1
+	first, err := PRM(t.Context(), c, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = smallConfig(t)
+	c.Model.Path, c.Train.MemoryGB = first.ModelDir, 1e-6
+	if _, err := PRM(t.Context(), c, Options{}); err == nil || !strings.Contains(err.Error(), "without any activations") {
+		t.Errorf("error %v", err)
+	}
+	m, err := model.Load(first.ModelDir, engine.CPU(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := model.CountParameters(first.ModelDir); err != nil || n != elements(m.Params()) {
+		t.Errorf("%d parameters, want %d; error %v", n, elements(m.Params()), err)
 	}
 }

@@ -17,6 +17,9 @@ import (
 func (r *prm) start(tuples []data.Tuple) error {
 	var err error
 	if path := r.config.Model.Path; path != "" {
+		if err := r.planWeights(); err != nil {
+			return err
+		}
 		r.model, err = model.Load(path, r.device, r.config.loading()...)
 	} else {
 		r.model, err = r.newModel(tuples)

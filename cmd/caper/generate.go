@@ -163,7 +163,11 @@ func (c *generateCommand) file(ctx context.Context, g *generate.Generator, promp
 		err = out.fill(ctx, g, prompts)
 	}
 	if err != nil {
-		if out.keep() {
+		kept := out.keep()
+		switch {
+		case kept && ctx.Err() != nil: // no context.Canceled: its message says that nothing is kept
+			return fmt.Errorf("interrupted: %s are done and kept beside %s: go on with --resume", counted(out.state.Lines, "prompt"), c.Out)
+		case kept:
 			return fmt.Errorf("%w; go on with --resume", err)
 		}
 		return err

@@ -26,6 +26,7 @@ import (
 	"caper/kernels/deltarule"
 	"caper/kernels/sampling"
 	"caper/model"
+	"caper/model/decoder"
 )
 
 // Options bound memory. They change speed, never a result.
@@ -117,11 +118,31 @@ func New(m *model.Model, o Options) (*Generator, error) {
 			return nil, fmt.Errorf("%s: %d: must be from 1 to %d", name, n, 1<<30)
 		}
 	}
+	if err := fits(m, o.Tokens); err != nil {
+		return nil, err
+	}
 	o.Prefill = roundUp(o.Prefill, deltarule.ChunkLen)
 	g := &Generator{model: m, o: o, tape: engine.NewTape(m.Device())}
 	g.tape.Inference = true
 	g.scheduler.init(g)
 	return g, nil
+}
+
+// fits refuses a cache of keys and values that the machine has no memory for.
+func fits(m *model.Model, tokens int) error {
+	c := m.Config.Text.Shared()
+	layers := 0
+	for _, kind := range c.LayerTypes {
+		if kind == decoder.FullAttention {
+			layers++
+		}
+	}
+	const float32Bytes = 4
+	need, machine := 2*layers*c.KVHeads*c.HeadDim*float32Bytes*tokens, engine.MachineMemory()
+	if engine.GPUOf(m.Device()) == nil && need > machine {
+		return fmt.Errorf("tokens of the cache: %d take %.1f GB, and the machine has %.1f GB: choose fewer", tokens, float64(need)/1e9, float64(machine)/1e9)
+	}
+	return nil
 }
 
 // Check returns why r cannot be served.
