@@ -188,9 +188,9 @@ type (
 	}
 )
 
-// isDatabaseFault tells a database that cannot be used from a machine that gives no more
+// IsDatabaseFault tells a database that cannot be used from a machine that gives no more
 // files, processes or memory, where the next database would fare no better.
-func isDatabaseFault(err error) bool {
+func IsDatabaseFault(err error) bool {
 	var file *sqlexec.FileError
 	if !errors.As(err, &file) {
 		return false
@@ -333,7 +333,7 @@ func unreadText(gold, pred sqlexec.Record) Verdict {
 // failure turns the error of a query or of a database into a verdict. Any other is
 // passed on.
 func failure(err error) (Verdict, string, error) {
-	if isDatabaseFault(err) {
+	if IsDatabaseFault(err) {
 		return DatabaseFailed, err.Error(), nil
 	}
 	var e *sqlexec.Error

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"time"
 
+	"caper/eval"
 	"caper/sql"
 	"caper/sqlexec"
 )
@@ -22,7 +23,7 @@ const (
 	TimedOut   State = "timeout" // it passed its limit of time or of memory
 	// Rejected: a filter found before execution that it cannot run.
 	Rejected State = "rejected"
-	// NotRun: there is no database to run it on.
+	// NotRun: there is no database to run it on, or a damaged one.
 	NotRun State = "not_run"
 )
 
@@ -61,7 +62,7 @@ func NewExaminer(databases Databases, cacheBytes int) *Examiner {
 }
 
 // Examine runs the candidates of a pool and reads their structure. A database that is
-// not there leaves them NotRun: what their texts tell remains. Any other error is of
+// not there, or damaged, leaves them NotRun: what their texts tell remains. Any other error is of
 // the machine or of ctx, never of a candidate.
 func (e *Examiner) Examine(ctx context.Context, pool Pool) ([]Examined, Cost, error) {
 	began := time.Now()
@@ -84,7 +85,8 @@ func (e *Examiner) Examine(ctx context.Context, pool Pool) ([]Examined, Cost, er
 type workbench struct {
 	*Examiner
 	ctx        context.Context
-	db         *sqlexec.Database // nil where there is none
+	db         *sqlexec.Database // nil where there is none that can be used
+	absent     string            // why
 	schema     *sql.Schema       // nil where nothing tells it
 	executions int
 	until      time.Time // when mending a candidate ends
@@ -116,7 +118,7 @@ func (e *Examiner) open(ctx context.Context, dbID string) (*workbench, error) {
 // read is a candidate that has not run yet: it parses the text and finds what its names
 // mean.
 func (w *workbench) read(c Candidate) Examined {
-	x := Examined{Candidate: c, State: NotRun, Message: "there is no database", statement: c.SQL, shape: "text:" + c.SQL}
+	x := Examined{Candidate: c, State: NotRun, Message: w.absent, statement: c.SQL, shape: "text:" + c.SQL}
 	tree, err := sql.Parse(c.SQL)
 	if err != nil {
 		return x
@@ -165,6 +167,8 @@ func (w *workbench) run(x *Examined) error {
 	case err == nil:
 		x.Result, x.Message = result, ""
 		x.State = x.stateOf(result)
+	case eval.IsDatabaseFault(err):
+		x.State, x.Message = NotRun, err.Error()
 	case !errors.As(err, &failure):
 		return err
 	case failure.Failure == sqlexec.Timeout, failure.Failure == sqlexec.Memory:
@@ -175,9 +179,9 @@ func (w *workbench) run(x *Examined) error {
 	return nil
 }
 
-// notFailure passes on an error that is not a query's own.
+// notFailure passes on an error that is neither a query's own nor its database's.
 func notFailure(err error) error {
-	if errors.As(err, new(*sqlexec.Error)) {
+	if errors.As(err, new(*sqlexec.Error)) || eval.IsDatabaseFault(err) {
 		return nil
 	}
 	return err

@@ -185,7 +185,7 @@ func (r *Repairer) agreeOnNothing(candidates []Examined) bool {
 func (r *Repairer) mend(w *workbench, p *Repaired, x *Examined, emptyIsAnswer bool) error {
 	w.until = time.Now().Add(time.Duration(r.Patience) * w.db.Limits().Timeout)
 	for range r.Rounds {
-		if w.isLate() || x.State == Clean || (x.State == Empty || x.State == Degenerate) && emptyIsAnswer {
+		if w.isLate() || x.State == Clean || x.State == NotRun || (x.State == Empty || x.State == Degenerate) && emptyIsAnswer {
 			return nil
 		}
 		var better *Examined

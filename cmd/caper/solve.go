@@ -27,7 +27,7 @@ func (f *solveFlags) check() error {
 	if data.IsParquet(f.Out) {
 		return fmt.Errorf("--out %s: the file is JSON Lines: choose another name", f.Out)
 	}
-	return cmp.Or(f.benchFlags.check(), checkOutput(f.Out, f.Candidates...))
+	return cmp.Or(f.benchFlags.check(), checkOutput(f.Out, f.Candidates...), checkRereadable("--candidates", f.Candidates...))
 }
 
 // pools reads the candidates, and says which questions it has none for.

@@ -170,7 +170,8 @@ func (c *solveCandidatesCommand) Validate() error {
 	if len(c.Generator) == 0 && len(c.Candidates) == 0 {
 		err = errors.New("--generator is missing: say who writes candidates, or give --candidates")
 	}
-	return cmp.Or(err, c.benchFlags.check(), c.generatorFlags.check(c.Split, &c.serverFlags), c.serverFlags.check(), checkOutput(c.Out, c.Candidates...))
+	return cmp.Or(err, c.benchFlags.check(), c.generatorFlags.check(c.Split, &c.serverFlags), c.serverFlags.check(), checkOutput(c.Out, c.Candidates...),
+		checkRereadable("--candidates", c.Candidates...))
 }
 
 func (c *solveCandidatesCommand) Run(ctx context.Context) error {
