@@ -58,7 +58,7 @@ func CountParameters(dir string) (int, error) {
 	defer done()
 	n := 0
 	for _, p := range m.parameters {
-		n += p.Rows * p.Cols
+		n += p.Located.Len()
 	}
 	return n, nil
 }
