@@ -2,7 +2,7 @@
 
 GO ?= go
 
-.PHONY: build demo test test-cuda lint bench peers evaluators tokenizers generate step matmul checkpoint cubins gpu-bundle clean
+.PHONY: build demo test test-cuda invariants lint bench peers evaluators tokenizers generate step matmul checkpoint cubins gpu-bundle clean
 
 build:            ## the binary, at bin/caper
 	$(GO) build -o bin/caper ./cmd/caper
@@ -18,6 +18,9 @@ test: lint        ## every part against its specification, but CUDA kernels
 test-cuda:        ## CUDA kernels on the processor, and the engine on an emulated GPU; needs g++
 	CAPER_TEST_GPU=emulated $(GO) test -timeout 30m ./kernels/... ./cuda/...
 	CAPER_TEST_GPU=emulated $(GO) test -timeout 30m -run CUDA ./model
+
+invariants:       ## every tuple of the demo and of Spider dev, executed again beside the annotator
+	CAPER_TEST_TUPLES=all $(GO) test -count=1 -v -run Invariants ./annotate
 
 # The packages that run goroutines. SQLite, which has to be compiled anew for the race detector,
 # takes half as long with -O1; kernels choose their own flags. lint has vetted all.
