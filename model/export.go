@@ -58,7 +58,11 @@ func CountParameters(dir string) (int, error) {
 	defer done()
 	n := 0
 	for _, p := range m.parameters {
-		n += p.Located.Len()
+		elements := 1
+		for _, size := range p.Shape {
+			elements *= size
+		}
+		n += elements
 	}
 	return n, nil
 }
