@@ -95,19 +95,21 @@ type workbench struct {
 // isLate reports that mending has taken as long as it may.
 func (w *workbench) isLate() bool { return time.Now().After(w.until) }
 
+// open opens no database where there is none or it is damaged, and has no schema where
+// nothing tells it.
 func (e *Examiner) open(ctx context.Context, dbID string) (*workbench, error) {
 	w := &workbench{Examiner: e, ctx: ctx}
 	var schemaErr, err error
 	w.schema, schemaErr = e.databases.Schema(dbID)
-	w.db, err = e.databases.Database(dbID)
+	if w.db, err = e.databases.Database(dbID); err == nil {
+		err = schemaErr
+	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		w.db = nil
+	case errors.Is(err, fs.ErrNotExist), eval.IsDatabaseFault(err):
+		w.db, w.absent = nil, err.Error()
 		return w, nil
 	case err != nil:
 		return nil, err
-	case schemaErr != nil:
-		return nil, schemaErr
 	}
 	limits := w.db.Limits()
 	limits.Rows = min(limits.Rows, maxRows)
