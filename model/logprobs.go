@@ -24,7 +24,9 @@ type LogProber struct {
 }
 
 // NewLogProber returns one that computes at most budget tokens at once, but always at
-// least one sequence; 0 chooses. The number changes speed and memory, not the results.
+// least one sequence; 0 chooses. The number changes speed and memory, and results by
+// rounding alone: a delta net takes a sequence in chunks, which begin anew where a shared
+// beginning ends.
 func NewLogProber(m *Model, budget int) (*LogProber, error) {
 	if m.Head == nil {
 		return nil, errors.New("a reward model has a score head and no language-model head: it gives scores (caper score), not log-probs")

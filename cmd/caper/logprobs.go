@@ -17,7 +17,7 @@ type logprobsCommand struct {
 	Model   string `help:"Language model folder." required:"" type:"path"`
 	IDs     string `name:"ids" help:"JSON Lines with \"ids\", the tokens of a sequence." required:"" type:"path"`
 	Out     string `help:"The same lines with \"logprobs\"." required:"" type:"path"`
-	Budget  int    `help:"Most tokens computed at once; 0 chooses. It changes speed and memory only." default:"0"`
+	Budget  int    `help:"Most tokens computed at once; 0 chooses. It changes speed and memory, and delta nets' results by rounding." default:"0"`
 	Threads int    `help:"0: one per core." default:"0"`
 }
 

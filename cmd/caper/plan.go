@@ -159,7 +159,11 @@ func (c *planCommand) share(ctx context.Context, p *plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	p.SetSharing(plan.Share(texts, encode))
+	sharing := plan.Share(texts, encode)
+	if sharing.Sequences == 0 {
+		return fmt.Errorf("%s: nothing to count in it: give a file with lines", c.Tuples+c.Rollouts)
+	}
+	p.SetSharing(sharing)
 	return nil
 }
 

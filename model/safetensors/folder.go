@@ -94,7 +94,7 @@ func parseIndex(text []byte) (map[string]string, error) {
 func openSingle(dir string) (*Folder, error) {
 	file, err := Open(filepath.Join(dir, SingleName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: neither %s nor %s: not a folder of safetensors weights; name one", dir, IndexName, SingleName)
+		return nil, fmt.Errorf("%s: neither %s nor %s: not a folder of safetensors weights: name one, or save a pytorch_model.bin as safetensors with transformers first", dir, IndexName, SingleName)
 	}
 	if err != nil {
 		return nil, err

@@ -138,7 +138,7 @@ func checkLayout(entries []header, payload uint64) error {
 	for _, e := range entries {
 		dtype, err := safetensors.ParseDType(e.DType)
 		if err != nil {
-			return fmt.Errorf("tensor %q: unknown dtype %q", e.name, e.DType)
+			return fmt.Errorf("tensor %q: type %q cannot be read here: convert it to BF16 or F32 with the program that wrote it", e.name, e.DType)
 		}
 		size, ok := payloadBytes(e.Shape, dtype)
 		switch from, to := e.Offsets[0], e.Offsets[1]; {
