@@ -3,6 +3,7 @@ package solve
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,6 +99,7 @@ func (r *Repairer) Repair(ctx context.Context, pool Pool) (Repaired, error) {
 	if r.Lifecycle == Drop {
 		out.drop()
 	}
+	out.compact()
 	out.Cost.Executions += w.executions
 	out.Cost.Milliseconds = 0
 	out.Cost.since(began)
@@ -361,6 +363,20 @@ func (r *Repairer) fill(w *workbench, x *Examined) (*Examined, error) {
 func (r *Repairer) isNear(x, y *Examined, m mend) bool {
 	distance, _ := sql.Distance(x.tree, y.tree)
 	return y.tree != nil && distance > 0 && distance <= r.MaxEdit*(1+strings.Count(m.note, "; "))
+}
+
+// compact keeps one of the candidates that a repair has made the same: a query and a
+// copy of it that was mended before are one attempt of one generator.
+func (p *Repaired) compact() {
+	var candidates []Examined
+	var findings [][]Finding
+	for i := range p.Candidates {
+		x := &p.Candidates[i]
+		if !slices.ContainsFunc(candidates, func(y Examined) bool { return x.compare(&y.Candidate) == 0 }) {
+			candidates, findings = append(candidates, *x), append(findings, p.Findings[i])
+		}
+	}
+	p.Candidates, p.Findings = candidates, findings
 }
 
 // drop leaves out candidates whose result is none.

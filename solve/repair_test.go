@@ -126,3 +126,21 @@ func TestRoundsEnd(t *testing.T) {
 		}
 	}
 }
+
+// A query beside a copy of it that was mended before is one attempt, with one vote.
+func TestMendedCopyIsNoSecondVote(t *testing.T) {
+	d := makeDatabase(t, 0, shop...)
+	broken, other := rollout("a", "SELECT name FROM makers"), rollout("b", "SELECT country FROM maker")
+	once, err := repairer(d).Repair(context.Background(), pool(broken, other))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mended := once.Candidates[0].Candidate
+	again, err := repairer(d).Repair(context.Background(), pool(broken, mended, other))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(mended.Repairs) == 0 || len(once.Candidates) != 2 || len(again.Candidates) != 2 {
+		t.Errorf("%d candidates with a mended copy, %d without: %+v", len(again.Candidates), len(once.Candidates), mended.Repairs)
+	}
+}
