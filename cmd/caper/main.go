@@ -51,6 +51,7 @@ type commands struct {
 		Candidates solveCandidatesCommand `cmd:"" help:"Let models write candidate queries."`
 		Repair     solveRepairCommand     `cmd:"" help:"Screen and run candidates, and mend those that do not work."`
 		Select     solveSelectCommand     `cmd:"" help:"Choose one of each question's candidates, by what their results share."`
+		Ablate     solveAblateCommand     `cmd:"" help:"What each part of the pipeline is worth: one part changed at a time."`
 	} `cmd:"" help:"Answer questions: candidates of several models, repaired, and one of them chosen."`
 	Diff     diffCommand     `cmd:"" help:"What sets two queries apart: the cheapest edit script, both texts marked."`
 	Exec     execCommand     `cmd:"" help:"Run one query read-only, under limits."`

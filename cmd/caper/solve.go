@@ -12,18 +12,23 @@ import (
 	"caper/solve"
 )
 
-// solveFlags are shared by the stages that work on files of candidates.
-type solveFlags struct {
+// poolFlags are shared by the commands that work on files of candidates.
+type poolFlags struct {
 	benchFlags `embed:""`
 	Candidates files  `help:"Candidate files: ours, official Spider or BIRD form, or maps of systems." required:"" placeholder:"FILE..."`
 	Out        string `help:"File to write." required:"" type:"path"`
-	Resume     bool   `help:"Go on where a stopped run to the same file left off."`
+}
+
+// solveFlags are those of a stage that can be resumed.
+type solveFlags struct {
+	poolFlags `embed:""`
+	Resume    bool `help:"Go on where a stopped run to the same file left off."`
 }
 
 // resultBytes is the size of the cache of results.
 const resultBytes = 256 << 20
 
-func (f *solveFlags) check() error {
+func (f *poolFlags) check() error {
 	if data.IsParquet(f.Out) {
 		return fmt.Errorf("--out %s: the file is JSON Lines: choose another name", f.Out)
 	}
@@ -31,7 +36,7 @@ func (f *solveFlags) check() error {
 }
 
 // pools reads the candidates, and says which questions it has none for.
-func (f *solveFlags) pools(bench *data.Benchmark) ([]solve.Pool, error) {
+func (f *poolFlags) pools(bench *data.Benchmark) ([]solve.Pool, error) {
 	if err := f.checkDatabases(bench); err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func (c *solveAllCommand) Run(ctx context.Context) error {
 		}
 	}
 	input := func(name string) solveFlags {
-		return solveFlags{benchFlags: c.benchFlags, Candidates: files{at(name)}, Resume: c.Resume}
+		return solveFlags{poolFlags{benchFlags: c.benchFlags, Candidates: files{at(name)}}, c.Resume}
 	}
 	stages := []interface{ Run(context.Context) error }{
 		&solveCandidatesCommand{c.benchFlags, c.generatorFlags, c.serverFlags, c.Candidates, at(stageFiles[0]), c.Resume},

@@ -194,7 +194,7 @@ func (c *solveCandidatesCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	files := solveFlags{benchFlags: c.benchFlags, Out: c.Out, Resume: c.Resume}
+	files := solveFlags{poolFlags{benchFlags: c.benchFlags, Out: c.Out}, c.Resume}
 	out, done := files.output(bench, map[string]string{"generators": c.generatorFlags.String()}, len(pools))
 	defer done()
 	written, cost := 0, solve.Cost{}

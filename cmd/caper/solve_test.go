@@ -169,6 +169,43 @@ func TestSolveCandidatesOfModel(t *testing.T) {
 	}
 }
 
+// The study's whole is what solve does, and its oracle counts any right candidate: here
+// all, since gold is among them.
+func TestSolveAblate(t *testing.T) {
+	w := openWorkshop(t)
+	dir := t.TempDir()
+	in := writeFile(t, filepath.Join(dir, "in.jsonl"), strings.Join(candidatesOf(t, w), "\n"))
+	r := must(t, "solve", "ablate", "--bench", w.bench, "--split", "train", "--candidates", in, "--out", filepath.Join(dir, "table.md"),
+		"--specialist", "c", "--json")
+	var rows []struct {
+		Part, Variant   string
+		Correct, Oracle int
+		Comparison      struct{ Questions int }
+		Candidates      int
+		Cost            struct{ Executions int }
+	}
+	if err := json.Unmarshal([]byte(r.stdout), &rows); err != nil {
+		t.Fatal(err)
+	}
+	by := map[string]int{}
+	for i, row := range rows {
+		by[row.Part+" "+row.Variant] = i
+	}
+	whole, sp, both := rows[0], rows[by["pool, at equal k sp"]], rows[by["pool, at equal k sp+ge"]]
+	n := whole.Comparison.Questions
+	switch {
+	case n < 3 || whole.Part != "whole" || whole.Oracle != n || whole.Correct != n:
+		t.Errorf("%+v", whole)
+	case sp.Correct >= n || sp.Candidates != n || both.Candidates != n: // one a question: c, which does not run
+		t.Errorf("%+v, %+v", sp, both)
+	case by["lifecycle drop"] == 0 || by["selector majority"] == 0 || by["selector s_rm"] != 0:
+		t.Errorf("variants %v", by)
+	}
+	if table := linesOf(readFile(t, filepath.Join(dir, "table.md"))); len(table) != len(rows)+2 {
+		t.Errorf("%q", table)
+	}
+}
+
 func TestSolveWrongUse(t *testing.T) {
 	w := openWorkshop(t)
 	out := filepath.Join(t.TempDir(), "out")
