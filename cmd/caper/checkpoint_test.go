@@ -12,7 +12,14 @@ func TestConvertExportCompare(t *testing.T) {
 	w := openWorkshop(t, "model")
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
+	killed := path(".cut.tmp-999999999") // no process has this number
+	if err := os.MkdirAll(filepath.Join(killed, "x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	must(t, "convert", w.model(), path("cut"), "--max-shard-size", "20KB")
+	if _, err := os.Stat(killed); err == nil {
+		t.Error("the folder of a process that was killed is still there")
+	}
 	if shards, _ := filepath.Glob(path("cut/model-*.safetensors")); len(shards) < 2 {
 		t.Errorf("%d shards", len(shards))
 	}

@@ -78,15 +78,12 @@ func (f formatFlags) fill(in, out string, write func(in, out string, f model.For
 	if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: is there already: name a new folder", out)
 	}
-	temporary, err := os.MkdirTemp(filepath.Dir(out), "."+filepath.Base(out)+".tmp-*")
+	temporary, err := temporaryFolder(out)
 	if err != nil {
 		return err
 	}
 	defer data.Temporary(temporary)()
 	defer os.RemoveAll(temporary)
-	if err := os.Chmod(temporary, 0o755); err != nil {
-		return err
-	}
 	progress, end := func(int) {}, func() {}
 	format.Progress = func(done, total int) {
 		if done == 0 {
@@ -104,4 +101,25 @@ func (f formatFlags) fill(in, out string, write func(in, out string, f model.For
 	}
 	fmt.Fprintf(os.Stderr, "model: %s\n", out)
 	return nil
+}
+
+// temporaryFolder makes a folder beside out, named after this process. Those of processes
+// that were killed are removed: they are as large as models.
+func temporaryFolder(out string) (string, error) {
+	prefix := filepath.Join(filepath.Dir(out), "."+filepath.Base(out)+".tmp-")
+	siblings, err := os.ReadDir(filepath.Dir(out))
+	if err != nil {
+		return "", fmt.Errorf("%s: the folder that it is to lie in: %w", out, err)
+	}
+	for _, s := range siblings {
+		pid, ours := strings.CutPrefix(s.Name(), filepath.Base(prefix))
+		if _, err := strconv.Atoi(pid); !ours || err != nil {
+			continue
+		}
+		if _, err := os.Stat("/proc/" + pid); errors.Is(err, fs.ErrNotExist) {
+			os.RemoveAll(prefix + pid)
+		}
+	}
+	temporary := prefix + strconv.Itoa(os.Getpid())
+	return temporary, os.Mkdir(temporary, 0o755)
 }
