@@ -1,4 +1,5 @@
 #include "mock.h"
+
 // What is alive: "2 streams, 1 event"; empty if nothing is. The caller frees it.
 char *caper_mock_alive(void) {
     static const char *const names[KINDS] = {"contexts", "modules", 0, "streams", "events", "graphs", "executable graphs", "programs", "descriptors"};
