@@ -30,6 +30,17 @@ func InOrder[C, T any](ctx context.Context, candidates iter.Seq2[C, error], work
 	return ctx.Err()
 }
 
+// Each is a sequence of what is there already, for InOrder and its like.
+func Each[T any](values []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, v := range values {
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}
+
 // result is a judgement, or the error that ends the run.
 type result[T any] struct {
 	value T

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"caper/model"
+	"caper/sql"
 )
 
 // Aggregate says how the scores of a query's clauses become one score of the query
@@ -44,6 +45,20 @@ func QueryScore(scores model.Scores, by Aggregate) float64 {
 		return sum
 	}
 	return sum / float64(len(logs))
+}
+
+// ScoreRequest asks for the scores of whole queries behind a prompt, each cut into its
+// clauses.
+func ScoreRequest(prompt string, queries []string) model.Request {
+	request := model.Request{Prompt: prompt}
+	for _, query := range queries {
+		var units []string
+		for _, c := range sql.Clauses(query) {
+			units = append(units, query[c.Start:c.End])
+		}
+		request.Queries = append(request.Queries, units)
+	}
+	return request
 }
 
 // logSigmoid is log(1 / (1 + exp(-x))) without overflow.

@@ -8,7 +8,6 @@ import (
 
 	"caper/data"
 	"caper/model"
-	"caper/sql"
 	"caper/sqlexec"
 )
 
@@ -74,30 +73,20 @@ func Verify(ctx context.Context, databases Databases, pools []Pool, scorer Score
 	if o.Cache == nil {
 		o.Cache = sqlexec.NewCache(cacheBytes)
 	}
-	each := func(yield func(Pool, error) bool) {
-		for _, p := range pools {
-			if !yield(p, nil) {
-				return
-			}
-		}
-	}
 	v := Verification{}
 	s := newSampler(5, 1)
 	j := newJudge(databases, o.ExecutionOptions, o.Evaluator())
-	var at int
-	err := InOrder(ctx, each, o.Workers, j.pool, func(p judgedPool) error {
-		pool := pools[at]
-		at++
+	err := InOrder(ctx, Each(pools), o.Workers, j.pool, func(p judgedPool) error {
 		if p.goldProblem || len(p.candidates) == 0 {
 			v.GoldProblems++
 			return nil
 		}
 		if scorer != nil {
-			scoreCandidates(scorer, pool, p.candidates, o.Aggregate)
+			scoreCandidates(scorer, p, o.Aggregate)
 		}
 		v.Questions++
 		v.Candidates += len(p.candidates)
-		first := pool.Candidates[0]
+		first := p.Candidates[0]
 		s.add(first.DBID+"\x00"+first.QuestionID.String(), 0, v.add(p.candidates))
 		return nil
 	})
@@ -123,7 +112,7 @@ func (v *Verification) add(candidates []drawn) []float64 {
 	vote := candidates[majority(candidates)].right
 	values := make([]float64, 5)
 	for i, right := range []bool{
-		candidates[0].right, vote, candidates[best(candidates, allOf(candidates))].right, candidates[scoredVote(candidates)].right,
+		candidates[0].right, vote, candidates[best(candidates, eligible(candidates))].right, candidates[scoredVote(candidates)].right,
 		slices.ContainsFunc(candidates, func(c drawn) bool { return c.right }),
 	} {
 		c := v.choices()[i]
@@ -159,8 +148,8 @@ func majority(candidates []drawn) int {
 	return chosen
 }
 
-// allOf lists the candidates that may be chosen: those that ran, if any did.
-func allOf(candidates []drawn) []int {
+// eligible lists the candidates that may be chosen: those that ran, if any did.
+func eligible(candidates []drawn) []int {
 	var ran, all []int
 	for i, c := range candidates {
 		all = append(all, i)
@@ -196,7 +185,7 @@ func scoredVote(candidates []drawn) int {
 		}
 	}
 	if len(groups) == 0 {
-		return best(candidates, allOf(candidates))
+		return best(candidates, eligible(candidates))
 	}
 	chosen := -1
 	for g := range candidates {
@@ -208,28 +197,26 @@ func scoredVote(candidates []drawn) int {
 }
 
 // scoreCandidates gives each candidate its score.
-func scoreCandidates(scorer Scorer, p Pool, candidates []drawn, by Aggregate) {
-	request := model.Request{Prompt: p.Prompt}
+func scoreCandidates(scorer Scorer, p judgedPool, by Aggregate) {
+	var queries []string
 	for _, r := range p.Candidates {
-		var units []string
-		for _, c := range sql.Clauses(r.SQL) {
-			units = append(units, r.SQL[c.Start:c.End])
-		}
-		request.Queries = append(request.Queries, units)
+		queries = append(queries, r.SQL)
 	}
-	for i, scores := range scorer.Score([]model.Request{request})[0] {
-		candidates[i].score = QueryScore(scores, by)
+	for i, scores := range scorer.Score([]model.Request{ScoreRequest(p.Prompt, queries)})[0] {
+		p.candidates[i].score = QueryScore(scores, by)
 	}
 }
 
 // judgedPool is a pool whose candidates were executed.
 type judgedPool struct {
+	Pool
 	candidates  []drawn
 	goldProblem bool
 }
 
 // pool judges the candidates of a question and groups them by their results.
 func (j *judge) pool(ctx context.Context, p Pool) (out judgedPool, err error) {
+	out.Pool = p
 	records := make([]sqlexec.Record, len(p.Candidates))
 	for i, r := range p.Candidates {
 		judged, err := j.judge(ctx, r)

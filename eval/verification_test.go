@@ -28,7 +28,7 @@ func TestChoices(t *testing.T) {
 		{"scores add up within a group", []drawn{ran(0, -0.5), ran(1, -1), ran(1, -1), failed(0)}, 1, 0, 1},
 		{"the best member of the group", []drawn{ran(0, -2), ran(0, -1), ran(2, -3)}, 0, 1, 1},
 	} {
-		if m, p, v := majority(c.candidates), best(c.candidates, allOf(c.candidates)), scoredVote(c.candidates); m != c.majority || p != c.prm || v != c.vote {
+		if m, p, v := majority(c.candidates), best(c.candidates, eligible(c.candidates)), scoredVote(c.candidates); m != c.majority || p != c.prm || v != c.vote {
 			t.Errorf("%s: majority %d, prm %d, prm + vote %d; want %d, %d, %d", c.name, m, p, v, c.majority, c.prm, c.vote)
 		}
 	}

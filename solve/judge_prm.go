@@ -9,7 +9,6 @@ import (
 	"caper/data"
 	"caper/eval"
 	"caper/model"
-	"caper/sql"
 )
 
 // RewardJudge prefers queries by the scores of a clause reward model, which never sees a
@@ -38,14 +37,11 @@ func (j *RewardJudge) Compare(ctx context.Context, q data.Question, candidates [
 	if err != nil {
 		return nil, Cost{}, fmt.Errorf("question %s: %w", q.ID, err)
 	}
-	request := model.Request{Prompt: prompt}
+	var queries []string
 	for _, x := range candidates {
-		var units []string
-		for _, c := range sql.Clauses(x.SQL) {
-			units = append(units, x.SQL[c.Start:c.End])
-		}
-		request.Queries = append(request.Queries, units)
+		queries = append(queries, x.SQL)
 	}
+	request := eval.ScoreRequest(prompt, queries)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if ctx.Err() != nil {

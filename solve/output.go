@@ -4,12 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"iter"
 	"maps"
-	"slices"
 	"time"
 
 	"caper/data"
@@ -34,12 +30,6 @@ type Output struct {
 // checkpointInterval is the work that a killed run loses at most.
 const checkpointInterval = 2 * time.Second
 
-// outputState is what a checkpoint notes beside the lines.
-type outputState struct {
-	Settings  map[string]string `json:"settings"`
-	Questions int               `json:"questions"`
-}
-
 // Outcome is what a stage makes of a pool.
 type Outcome interface {
 	// Lines are those of the file.
@@ -56,11 +46,10 @@ func Write[T Outcome](ctx context.Context, out Output, pools []Pool, work func(c
 		settings = map[string]string{}
 	}
 	settings["candidates"] = contentOf(pools)
-	file, state, err := out.open(settings)
+	file, err := data.OpenResumable(out.Path, out.Resume, settings, "questions", checkpointInterval)
 	if err != nil {
 		return err
 	}
-	saved := time.Now()
 	emit := func(o T) error {
 		lines, err := o.Lines()
 		if err == nil {
@@ -74,31 +63,17 @@ func Write[T Outcome](ctx context.Context, out Output, pools []Pool, work func(c
 				return err
 			}
 		}
-		state.Questions++
+		err = file.Advance()
 		if out.Progress != nil {
-			out.Progress(state.Questions)
+			out.Progress(file.Done)
 		}
-		if time.Since(saved) < checkpointInterval {
-			return nil
-		}
-		saved = time.Now()
-		return file.Checkpoint(state)
+		return err
 	}
-	rest := pools[min(state.Questions, len(pools)):]
-	if err := eval.InOrder(ctx, all(rest), out.Workers, work, emit); err != nil {
-		return out.stopped(ctx, file, state, err)
+	rest := pools[min(file.Done, len(pools)):]
+	if err := eval.InOrder(ctx, eval.Each(rest), out.Workers, work, emit); err != nil {
+		return file.Stop(ctx, err)
 	}
 	return file.Commit()
-}
-
-func all(pools []Pool) iter.Seq2[Pool, error] {
-	return func(yield func(Pool, error) bool) {
-		for _, p := range pools {
-			if !yield(p, nil) {
-				return
-			}
-		}
-	}
 }
 
 // contentOf stands for what the pools hold.
@@ -111,51 +86,4 @@ func contentOf(pools []Pool) string {
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
-}
-
-// open starts the file, or goes back to the last checkpoint of an unfinished one.
-func (out *Output) open(settings map[string]string) (*data.Partial, outputState, error) {
-	state := outputState{Settings: settings}
-	if !out.Resume {
-		file, err := data.CreatePartial(out.Path)
-		if errors.Is(err, data.ErrUnfinished) {
-			err = fmt.Errorf("%w: go on with --resume, or remove %s.journal", err, out.Path)
-		}
-		return file, state, err
-	}
-	var raw json.RawMessage
-	file, found, err := data.ResumePartial(out.Path, &raw)
-	if err != nil || !found {
-		return file, state, err
-	}
-	then := outputState{}
-	err = json.Unmarshal(raw, &then)
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		if was, is := then.Settings[name], settings[name]; err == nil && was != is {
-			err = fmt.Errorf("it was begun with %s %q, not %q: give the same", name, was, is)
-		}
-	}
-	if err != nil {
-		file.Close()
-		return nil, state, fmt.Errorf("resume %s: %w; or remove %s.journal to start anew", out.Path, err, out.Path)
-	}
-	return file, then, nil
-}
-
-// stopped closes the unfinished file and says whether something is kept. A run that is
-// told to stop notes how far it has come, unless it is so short that it never did.
-func (out *Output) stopped(ctx context.Context, file *data.Partial, state outputState, err error) error {
-	interrupted := ctx.Err() != nil && errors.Is(err, ctx.Err())
-	if interrupted && file.Kept() {
-		if failed := file.Checkpoint(state); failed != nil {
-			err, interrupted = failed, false
-		}
-	}
-	switch kept := file.Close(); {
-	case kept && interrupted:
-		return fmt.Errorf("interrupted: %d questions are done and kept beside %s: go on with --resume", state.Questions, out.Path)
-	case kept:
-		return fmt.Errorf("%w; %d questions are kept beside %s: go on with --resume", err, state.Questions, out.Path)
-	}
-	return err
 }

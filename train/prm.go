@@ -181,7 +181,7 @@ func open(ctx context.Context, c Config, o Options) (*prm, error) {
 	if r.data, err = encode(training, layout, c); err != nil {
 		return nil, err
 	}
-	if r.faults, err = eval.Faults(each(validationTuples(heldOut, c.Train))); err != nil {
+	if r.faults, err = eval.Faults(eval.Each(validationTuples(heldOut, c.Train))); err != nil {
 		return nil, err
 	}
 	r.total = r.steps()

@@ -2,7 +2,6 @@ package train
 
 import (
 	"context"
-	"iter"
 	"slices"
 
 	"caper/data"
@@ -17,17 +16,6 @@ func validationTuples(heldOut []data.Tuple, c Train) []data.Tuple {
 	roots := slices.DeleteFunc(slices.Clone(heldOut), func(t data.Tuple) bool { return !t.RootClause })
 	engine.Random(c.Seed, "validation", 0, 0).Shuffle(len(roots), func(i, j int) { roots[i], roots[j] = roots[j], roots[i] })
 	return roots[:min(len(roots), c.ValidateQuestions)]
-}
-
-// each yields tuples as a reader of a tuple file does.
-func each(tuples []data.Tuple) iter.Seq2[data.Tuple, error] {
-	return func(yield func(data.Tuple, error) bool) {
-		for _, t := range tuples {
-			if !yield(t, nil) {
-				return
-			}
-		}
-	}
 }
 
 // validate localises the held-out faults, records the result, and keeps the model

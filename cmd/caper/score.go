@@ -121,23 +121,19 @@ func promptOf(r data.Rollout, bench *data.Benchmark) (string, error) {
 }
 
 func (c *scoreCommand) writeScores(scorer *model.Scorer, prompt string, group []data.Rollout, w *data.File) error {
-	request := model.Request{Prompt: prompt}
-	spans := make([][]sql.Clause, len(group))
-	for i, r := range group {
-		spans[i] = sql.Clauses(r.SQL)
-		var units []string
-		for _, span := range spans[i] {
-			units = append(units, r.SQL[span.Start:span.End])
-		}
-		request.Queries = append(request.Queries, units)
+	var queries []string
+	for _, r := range group {
+		queries = append(queries, r.SQL)
 	}
+	request := eval.ScoreRequest(prompt, queries)
 	for i, scores := range scorer.Score([]model.Request{request})[0] {
 		r := group[i]
 		if r.Extra == nil {
 			r.Extra = data.Extra{}
 		}
-		clauses := make([]scoredClause, len(spans[i]))
-		for k, span := range spans[i] {
+		spans := sql.Clauses(r.SQL)
+		clauses := make([]scoredClause, len(spans))
+		for k, span := range spans {
 			clauses[k] = scoredClause{span.Kind, span.Start, span.End, scores.Clauses[k]}
 		}
 		total := eval.QueryScore(scores, eval.Aggregate(c.Aggregate))

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"iter"
 	"slices"
 
 	"caper/data"
@@ -124,7 +123,7 @@ func Study(ctx context.Context, bench *data.Benchmark, split string, pools []sol
 			}
 			return nil
 		}
-		if err := eval.InOrder(ctx, each(pools), o.Workers, v.answer, emit); err != nil {
+		if err := eval.InOrder(ctx, eval.Each(pools), o.Workers, v.answer, emit); err != nil {
 			return nil, fmt.Errorf("variant %s: %w", v.name, err)
 		}
 	}
@@ -148,16 +147,6 @@ func Study(ctx context.Context, bench *data.Benchmark, split string, pools []sol
 		rows = append(rows, row)
 	}
 	return rows, nil
-}
-
-func each(pools []solve.Pool) iter.Seq2[solve.Pool, error] {
-	return func(yield func(solve.Pool, error) bool) {
-		for _, p := range pools {
-			if !yield(p, nil) {
-				return
-			}
-		}
-	}
 }
 
 // answer is what a variant says to a question: a query, out of some.
