@@ -17,9 +17,9 @@ var (
 	backward = source.Kernel("policyloss_backward")
 )
 
-// tokensOn returns the tokens' copy on the GPU: five numbers of 32 bits each.
+// tokensOn returns the tokens' copy on the GPU: four numbers of 32 bits each.
 func (o *op) tokensOn(t *engine.Tape) cuda.Ptr {
-	return t.Ints(unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(o.tokens))), 5*len(o.tokens)))
+	return t.Ints(unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(o.tokens))), 4*len(o.tokens)))
 }
 
 // options adds the loss's constants.
@@ -34,6 +34,6 @@ func cudaForward(t *engine.Tape, o *op) {
 
 func cudaBackward(t *engine.Tape, o *op, d, dloss *engine.Tensor) {
 	a := t.Args().Tensor(o.logProbs).Stride(o.logProbs).Ptr(o.tokensOn(t)).Int(len(o.tokens)).
-		Tensor(dloss).Tensor(d).Stride(d).Int(d.Rows)
+		Tensor(dloss).Tensor(d).Stride(d)
 	t.Launch(backward, engine.Blocks((d.Rows+127)/128, 128), o.options(a))
 }

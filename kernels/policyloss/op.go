@@ -10,7 +10,6 @@ import (
 
 // Token is one sampled token.
 type Token struct {
-	Row       int32   // of the log-probs
 	Old       float32 // log-prob under the policy that sampled it
 	Reference float32 // log-prob under the reference; read where Options.KL is not 0
 	Advantage float32
@@ -29,15 +28,13 @@ type Options struct {
 	KL float64
 }
 
-// Forward returns the loss, [1, 1], of logProbs [n, 1], the policy's log-probs of the
-// tokens (formula: spec.go). Tokens of several passes or micro-batches add up; what a
-// mean divides by is in their weights (Normalisation). tokens must stay as they are until
+// Forward returns the loss, [1, 1], of logProbs [n, 1], the policy's log-probs of the n
+// tokens in their order (formula: spec.go). Losses of several micro-batches add up; what
+// a mean divides by is in the weights (Normalisation). tokens must stay as they are until
 // the tape's backward pass.
 func Forward(t *engine.Tape, logProbs *engine.Tensor, tokens []Token, o Options) *engine.Tensor {
-	for i, k := range tokens {
-		if k.Row < 0 || int(k.Row) >= logProbs.Rows {
-			panic(fmt.Sprintf("policyloss: token %d is row %d of log-probs %s", i, k.Row, logProbs))
-		}
+	if len(tokens) != logProbs.Rows {
+		panic(fmt.Sprintf("policyloss: %d tokens for log-probs %s", len(tokens), logProbs))
 	}
 	op := engine.NewOp[op](t)
 	op.logProbs, op.tokens, op.o = logProbs, tokens, o

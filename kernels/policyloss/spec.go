@@ -47,9 +47,9 @@ func (o Options) term(k Token, logProb float64) (loss, slope float64) {
 
 func specForward(logProbs *engine.Tensor, tokens []Token, o Options) float64 {
 	sum := 0.0
-	for _, k := range tokens {
+	for i, k := range tokens {
 		if k.Weight != 0 {
-			loss, _ := o.term(k, logProbs.At(int(k.Row), 0))
+			loss, _ := o.term(k, logProbs.At(i, 0))
 			sum += float64(k.Weight) * loss
 		}
 	}
@@ -58,10 +58,10 @@ func specForward(logProbs *engine.Tensor, tokens []Token, o Options) float64 {
 
 // specBackward adds scale dL/dnew to d.
 func specBackward(logProbs *engine.Tensor, tokens []Token, o Options, scale float64, d *engine.Tensor) {
-	for _, k := range tokens {
+	for i, k := range tokens {
 		if k.Weight != 0 {
-			_, slope := o.term(k, logProbs.At(int(k.Row), 0))
-			d.Set(int(k.Row), 0, d.At(int(k.Row), 0)+scale*float64(k.Weight)*slope)
+			_, slope := o.term(k, logProbs.At(i, 0))
+			d.Set(i, 0, d.At(i, 0)+scale*float64(k.Weight)*slope)
 		}
 	}
 }
