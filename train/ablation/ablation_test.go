@@ -54,7 +54,7 @@ func smallStudy(t *testing.T, bench *data.Benchmark, root, dir string, counter *
 		t.Fatal(err)
 	}
 	candidates := func(split string) Candidates {
-		return Candidates{split, data.ReadRollouts(sample.RolloutPath(root, split), bench, split)}
+		return Candidates{Split: split, Rollouts: data.ReadRollouts(sample.RolloutPath(root, split), bench, split)}
 	}
 	return &Study{
 		Matrix: m, Dir: dir, Bench: bench, Train: candidates(sample.Train), Test: candidates(sample.Test),
@@ -111,6 +111,21 @@ func TestStudyGoesOnWhereItStopped(t *testing.T) {
 	}
 	if again := rest.steps; again >= whole.steps-5 {
 		t.Errorf("the last part did %d steps: it did cells again that were done", again)
+	}
+
+	// Other candidates make other tuples: what was tested on the old ones is not taken over.
+	fewer := smallStudy(t, bench, root, filepath.Join(dir, "parts"), &stepCounter{})
+	all := fewer.Test.Rollouts
+	fewer.Test.Rollouts = func(yield func(data.Rollout, error) bool) {
+		n := 0
+		for r, err := range all {
+			if n++; n > 12 || !yield(r, err) {
+				return
+			}
+		}
+	}
+	if _, err := fewer.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "other tuples") {
+		t.Errorf("results on other candidates were taken over: %v", err)
 	}
 
 	// A study whose variants mean something else must not take over old results.

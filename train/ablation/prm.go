@@ -23,11 +23,8 @@ type tupleFile struct{ path, hash string }
 func (s *Study) annotate(ctx context.Context, c Candidates, o annotate.Options, kind string) (tupleFile, error) {
 	decisive := o
 	decisive.Workers, decisive.CacheBytes = 0, 0 // change no tuple
-	hash := hashOf(kind, c.Split, s.Bench.Name, fmt.Sprintf("%+v", decisive))
+	hash := hashOf(c.content, c.Split, s.Bench.Name, fmt.Sprintf("%+v %+v", s.Bench.Limits, decisive))
 	f := tupleFile{filepath.Join(s.Dir, "tuples", kind+"-"+hash+".jsonl"), hash}
-	if kind == "test" {
-		f.path = filepath.Join(s.Dir, "test.jsonl")
-	}
 	if _, err := os.Stat(f.path); err == nil {
 		return f, nil
 	} else if !errors.Is(err, os.ErrNotExist) {

@@ -1,7 +1,10 @@
 package ablation
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,8 +22,8 @@ import (
 
 // Study runs the cells of a matrix under one folder:
 //
-//	tuples/HASH.jsonl                  training tuples, shared by all that annotate alike
-//	test.jsonl                         tuples of the test
+//	tuples/train-HASH.jsonl            training tuples, shared by all that annotate alike
+//	tuples/test-HASH.jsonl             tuples of the test
 //	runs/VARIANT/seed-N/               a cell's run folder
 //	runs/VARIANT/seed-N/outcomes.json  how each test item turned out; the cell is done
 type Study struct {
@@ -43,6 +46,25 @@ type Study struct {
 type Candidates struct {
 	Split    string
 	Rollouts iter.Seq2[data.Rollout, error]
+
+	content string // stands for all rollouts: other ones make other tuples
+}
+
+// read goes through the rollouts once: a broken line ends the study before it begins.
+func (c *Candidates) read(ctx context.Context) error {
+	h := sha256.New()
+	for r, err := range c.Rollouts {
+		if err := cmp.Or(err, ctx.Err()); err != nil {
+			return err
+		}
+		line, err := data.Marshal(r)
+		if err != nil {
+			return err
+		}
+		h.Write(append(line, '\n'))
+	}
+	c.content = hex.EncodeToString(h.Sum(nil))
+	return nil
 }
 
 // cell is a variant with a seed.
@@ -80,6 +102,11 @@ func (s *Study) Run(ctx context.Context) ([]Comparison, error) {
 	}
 	if err := os.MkdirAll(filepath.Join(s.Dir, "tuples"), 0o755); err != nil {
 		return nil, err
+	}
+	for _, side := range []*Candidates{&s.Train, &s.Test} {
+		if err := side.read(ctx); err != nil {
+			return nil, err
+		}
 	}
 	test, err := s.annotate(ctx, s.Test, annotate.DefaultOptions(), "test")
 	if err != nil {
@@ -132,7 +159,7 @@ func (s *Study) cells() (map[string][]cell, error) {
 
 // run does one cell, unless it is done.
 func (s *Study) run(ctx context.Context, c cell, faults []eval.Fault, test string) ([]Test, error) {
-	tuples, err := s.annotate(ctx, s.Train, c.variant.Annotate.options(), "tuples")
+	tuples, err := s.annotate(ctx, s.Train, c.variant.Annotate.options(), "train")
 	if err != nil {
 		return nil, err
 	}
