@@ -97,6 +97,20 @@ func number(value any) float64 {
 	return x
 }
 
+// checkRun checks what a run needs beside a configuration that is right in itself.
+func (c Config) checkRun() error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	if c.Train.Out == "" {
+		return c.mistake("train.out", "name the run folder: train.out=DIR")
+	}
+	if len(c.Train.Tuples) == 0 {
+		return c.mistake("train.tuples", "name the tuple files: train.tuples=FILE,...")
+	}
+	return findFiles(c.Train.Tuples)
+}
+
 // checkShape checks that the sizes of a new model fit each other. Its keys have the
 // names of config.json, which the model's own check cites.
 func (c Config) checkShape() error {

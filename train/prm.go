@@ -119,16 +119,7 @@ func (r *prm) modelDir() string { return filepath.Join(r.config.Train.Out, "mode
 
 // open prepares a run: data, model, optimiser, and the run folder.
 func open(ctx context.Context, c Config, o Options) (*prm, error) {
-	if err := c.check(); err != nil {
-		return nil, err
-	}
-	if c.Train.Out == "" {
-		return nil, c.mistake("train.out", "name the run folder: train.out=DIR")
-	}
-	if len(c.Train.Tuples) == 0 {
-		return nil, c.mistake("train.tuples", "name the tuple files: train.tuples=FILE,...")
-	}
-	if err := findFiles(c.Train.Tuples); err != nil {
+	if err := c.checkRun(); err != nil {
 		return nil, err
 	}
 	from, saved, err := lastCheckpoint(c.Train.Out)
