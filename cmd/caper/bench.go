@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -46,6 +47,18 @@ func (f *benchFlags) open() (*data.Benchmark, error) {
 		bench.Limits.Timeout = *f.Timeout
 	}
 	return bench, nil
+}
+
+// settings are what a resumable output of a command depends on beside its input.
+func (f *benchFlags) settings(bench *data.Benchmark, more map[string]string) map[string]string {
+	all := map[string]string{
+		"benchmark": bench.Name + " in the layout of " + bench.Layout, "split": f.Split, "limits": fmt.Sprintf("%+v", bench.Limits),
+	}
+	if build, ok := debug.ReadBuildInfo(); ok {
+		all["version"] = build.Main.Version
+	}
+	maps.Copy(all, more)
+	return all
 }
 
 // candidates chains the candidates that the flags keep, after one look at all files:

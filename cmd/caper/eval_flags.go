@@ -10,7 +10,6 @@ import (
 	"maps"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -146,14 +145,8 @@ var judging = work{doing: "judging", done: "judged"}
 // verdictFile is the file to write, with what its verdicts depend on, and closes the
 // progress.
 func (f *evalFlags) verdictFile(bench *data.Benchmark, by eval.Evaluator, more map[string]string, total int) (file eval.VerdictFile, done func()) {
-	settings := map[string]string{
-		"evaluator": by.String(), "benchmark": bench.Name + " in the layout of " + bench.Layout, "split": f.Split,
-		"limits": fmt.Sprintf("%+v", bench.Limits),
-	}
-	if build, ok := debug.ReadBuildInfo(); ok {
-		settings["version"] = build.Main.Version
-	}
-	maps.Copy(settings, more)
+	settings := f.settings(bench, more)
+	settings["evaluator"] = by.String()
 	progress, done := newProgress(os.Stderr, judging, total)
 	return eval.VerdictFile{Path: f.Out, Resume: f.Resume, Settings: settings, Progress: progress}, done
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strings"
 
 	"caper/data"
@@ -65,16 +64,7 @@ func (f *poolFlags) pools(bench *data.Benchmark) ([]solve.Pool, error) {
 
 // output is the file to write, with what its lines depend on, and closes the progress.
 func (f *solveFlags) output(bench *data.Benchmark, more map[string]string, total int) (out solve.Output, done func()) {
-	settings := map[string]string{
-		"benchmark": bench.Name + " in the layout of " + bench.Layout, "split": f.Split, "limits": fmt.Sprintf("%+v", bench.Limits),
-	}
-	if build, ok := debug.ReadBuildInfo(); ok {
-		settings["version"] = build.Main.Version
-	}
-	for name, value := range more {
-		settings[name] = value
-	}
 	progress, done := newProgress(os.Stderr, work{doing: "solving", done: "solved"}, total)
-	return solve.Output{Path: f.Out, Resume: f.Resume, Settings: settings, Progress: progress,
+	return solve.Output{Path: f.Out, Resume: f.Resume, Settings: f.settings(bench, more), Progress: progress,
 		Workers: cmp.Or(f.Workers, 3*runtime.NumCPU())}, done
 }

@@ -51,24 +51,18 @@ func (c *solveAllCommand) Run(ctx context.Context) error {
 			}
 		}
 	}
-	input := func(name string) solveFlags {
-		return solveFlags{poolFlags{benchFlags: c.benchFlags, Candidates: files{at(name)}}, c.Resume}
+	stage := func(i int) solveFlags { // reads what the one before it wrote
+		return solveFlags{poolFlags{c.benchFlags, files{at(stageFiles[i-1])}, at(stageFiles[i])}, c.Resume}
 	}
 	stages := []interface{ Run(context.Context) error }{
 		&solveCandidatesCommand{c.benchFlags, c.generatorFlags, c.serverFlags, c.Candidates, at(stageFiles[0]), c.Resume},
-		&solveRepairCommand{input(stageFiles[0]), c.repairFlags, c.serverFlags},
-		&solveSelectCommand{solveFlags: input(stageFiles[1]), selectFlags: c.selectFlags, serverFlags: c.serverFlags},
+		&solveRepairCommand{stage(1), c.repairFlags, c.serverFlags},
+		&solveSelectCommand{solveFlags: stage(2), selectFlags: c.selectFlags, serverFlags: c.serverFlags},
 	}
 	for i, stage := range stages {
 		if _, err := os.Stat(at(stageFiles[i])); err == nil {
 			fmt.Fprintf(os.Stderr, "%s is there from an earlier run\n", at(stageFiles[i]))
 			continue
-		}
-		switch s := stage.(type) {
-		case *solveRepairCommand:
-			s.Out = at(stageFiles[i])
-		case *solveSelectCommand:
-			s.Out = at(stageFiles[i])
 		}
 		if err := stage.Run(ctx); err != nil {
 			return err
