@@ -31,11 +31,10 @@ func variants(all []ablation.Comparison) []forest {
 
 // StudyPage makes the page of a study.
 func StudyPage(name string, m ablation.Matrix, all []ablation.Comparison) Page {
-	p := Page{
+	return Page{
 		Title:       "Ablation study " + name,
 		Summary:     fmt.Sprintf("%d variants of one training, with %d seeds each, compared with “%s”.", len(m.Variants), len(m.Seeds), m.Variants[0].Name),
 		Machine:     ThisMachine(),
 		Comparisons: all,
 	}
-	return p
 }
