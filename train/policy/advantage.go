@@ -14,7 +14,8 @@ import (
 type Sample struct {
 	// Kinds are the kinds of its clauses in the order of the text, Scores what the
 	// Clause-PRM gives each as a probability, in [0, 1]. A text that is no query has
-	// one clause of score 0.
+	// one clause of score 0. Where tokens are rewarded, they stand for clauses, and
+	// each one's score is the difference that it makes to the probability, in [-1, 1].
 	Kinds  []sql.ClauseKind
 	Scores []float64
 	// Correct says that its result is gold's.
@@ -80,7 +81,8 @@ func (o Options) Returns(rewards []float64) []float64 {
 // Advantages returns the advantage of every clause of every sample, which all tokens of
 // the clause share. It returns nil for a group without a signal, in which all are
 // right or all wrong and all scores are equal. Samples without clauses, with more or fewer
-// kinds than scores, or with scores that are no probabilities are errors: a missing reward must not pass for a bad one.
+// kinds than scores, or with scores beyond [-1, 1] are errors: a missing reward must not
+// pass for a bad one.
 func (o Options) Advantages(group []Sample) ([][]float64, error) {
 	var rewards, returns [][]float64
 	for i, s := range group {
@@ -88,8 +90,8 @@ func (o Options) Advantages(group []Sample) ([][]float64, error) {
 			return nil, fmt.Errorf("sample %d: %d scores for %d clauses: every sample needs a score for each of its clauses, and one clause at least", i, len(s.Scores), len(s.Kinds))
 		}
 		for k, p := range s.Scores {
-			if !(p >= 0 && p <= 1) {
-				return nil, fmt.Errorf("sample %d: score %g of clause %d: must lie in [0, 1]", i, p, k)
+			if !(p >= -1 && p <= 1) {
+				return nil, fmt.Errorf("sample %d: score %g of clause %d: must lie in [-1, 1]", i, p, k)
 			}
 		}
 		rewards = append(rewards, o.Rewards(s))
