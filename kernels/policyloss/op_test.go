@@ -80,6 +80,9 @@ func TestKnownValues(t *testing.T) {
 		if math.Abs(loss-c.loss) > 1e-6 || math.Abs(slopes[0]-c.slope) > 1e-6 {
 			t.Errorf("ratio %g, advantage %g: loss %g, slope %g; want %g, %g", c.ratio, c.advantage, loss, slopes[0], c.loss, c.slope)
 		}
+		if clipped := o.Clipped(at(c.ratio, c.advantage), 0); clipped != (c.slope == 0 && c.advantage != 0) {
+			t.Errorf("ratio %g, advantage %g: clipped %v", c.ratio, c.advantage, clipped)
+		}
 	}
 	if loss, slopes := evaluate([]float64{math.NaN()}, []Token{{Advantage: 1}}, o); loss != 0 || slopes[0] != 0 {
 		t.Errorf("a token of weight 0: loss %g, slope %g", loss, slopes[0])

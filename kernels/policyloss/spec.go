@@ -45,6 +45,13 @@ func (o Options) term(k Token, logProb float64) (loss, slope float64) {
 	return loss, slope
 }
 
+// Clipped reports that a token's advantage moves nothing, since its ratio is past a bound.
+func (o Options) Clipped(k Token, logProb float64) bool {
+	o.KL = 0
+	_, slope := o.term(k, logProb)
+	return k.Advantage != 0 && slope == 0
+}
+
 func specForward(logProbs *engine.Tensor, tokens []Token, o Options) float64 {
 	sum := 0.0
 	for i, k := range tokens {

@@ -62,6 +62,20 @@ func attach(c Config, linears, targets []*decoder.Linear, p *decoder.Parameters)
 	return a
 }
 
+// Without runs f while the model computes what it does without the adapter, which must not
+// be merged. Nothing else may use the model meanwhile.
+func (a *Adapter) Without(f func()) {
+	for _, l := range a.targets {
+		l.Adapter = nil
+	}
+	defer func() {
+		for i, l := range a.targets {
+			l.Adapter = a.low[i]
+		}
+	}()
+	f()
+}
+
 // Targets names the linear maps that the adapter is on, as Config.Targets does.
 func (a *Adapter) Targets() []string {
 	var targets []string

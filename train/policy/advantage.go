@@ -20,6 +20,8 @@ type Sample struct {
 	Scores []float64
 	// Correct says that its result is gold's.
 	Correct bool
+	// Penalty is added to the outcome's reward: 0, or less for a text that is too long.
+	Penalty float64
 }
 
 // Mode is how returns become advantages.
@@ -52,21 +54,22 @@ func DefaultOptions() Options { return Options{Execution: 1, Clauses: 0.5, Gamma
 const epsilon = 1e-6
 
 // Rewards returns r_k, the reward of each clause: its share of lambda_c and, at the last
-// one, lambda_e for a right result, which so occurs once.
+// one, lambda_e for a right result and the penalty, which so occur once.
 func (o Options) Rewards(s Sample) []float64 {
 	rewards := make([]float64, len(s.Scores))
 	for k, p := range s.Scores {
 		rewards[k] = o.Clauses / float64(len(s.Scores)) * p
 	}
-	rewards[len(rewards)-1] += o.execution(s)
+	rewards[len(rewards)-1] += o.outcome(s)
 	return rewards
 }
 
-func (o Options) execution(s Sample) float64 {
+// outcome is the reward of the whole text.
+func (o Options) outcome(s Sample) float64 {
 	if s.Correct {
-		return o.Execution
+		return o.Execution + s.Penalty
 	}
-	return 0
+	return s.Penalty
 }
 
 // Returns turns rewards into returns-to-go: G_k = r_k + gamma G_{k+1}.
@@ -79,8 +82,8 @@ func (o Options) Returns(rewards []float64) []float64 {
 }
 
 // Advantages returns the advantage of every clause of every sample, which all tokens of
-// the clause share. It returns nil for a group without a signal, in which all are
-// right or all wrong and all scores are equal. Samples without clauses, with more or fewer
+// the clause share. It returns nil for a group without a signal, in which all have one
+// outcome and all scores are equal. Samples without clauses, with more or fewer
 // kinds than scores, or with scores beyond [-1, 1] are errors: a missing reward must not
 // pass for a bad one.
 func (o Options) Advantages(group []Sample) ([][]float64, error) {
@@ -122,7 +125,7 @@ func (o Options) Advantages(group []Sample) ([][]float64, error) {
 //	A_k = (G_k - mean over the group of G[kind_k]) / (deviation of G_1 + epsilon)
 //
 // where G[kind] is the return of a sample from the first clause at or behind kind in
-// canonical order on. The execution reward belongs to every such rest.
+// canonical order on. The outcome's reward belongs to every such rest.
 func (o Options) aligned(group []Sample, rewards, returns [][]float64) [][]float64 {
 	var whole []float64
 	for _, r := range returns {
@@ -154,7 +157,7 @@ func (o Options) rest(s Sample, rewards []float64, kind sql.ClauseKind) float64 
 	total, discount, last := 0.0, 1.0, len(rewards)-1
 	for k, r := range rewards {
 		if k == last {
-			r -= o.execution(s)
+			r -= o.outcome(s)
 		}
 		if place(s.Kinds[k]) >= place(kind) {
 			total += discount * r
@@ -163,7 +166,7 @@ func (o Options) rest(s Sample, rewards []float64, kind sql.ClauseKind) float64 
 			}
 		}
 	}
-	return total + discount*o.execution(s)
+	return total + discount*o.outcome(s)
 }
 
 // canonical is the order in which clauses stand.
@@ -176,7 +179,7 @@ func place(kind sql.ClauseKind) int { return slices.Index(canonical, kind) }
 func (o Options) signal(group []Sample) bool {
 	first := group[0]
 	return slices.ContainsFunc(group, func(s Sample) bool {
-		return s.Correct != first.Correct ||
+		return o.outcome(s) != o.outcome(first) ||
 			o.Clauses != 0 && slices.ContainsFunc(s.Scores, func(p float64) bool { return p != first.Scores[0] })
 	})
 }
