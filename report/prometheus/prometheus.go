@@ -73,25 +73,26 @@ func (h *handler) text() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
+// take replaces the gauges that a line has, with all their labels.
 func (h *handler) take(line series.Line) {
-	h.set("step", float64(line.Step))
+	seen := map[string]bool{}
+	set := func(path string, value float64) {
+		name, of, _ := strings.Cut(path, "/")
+		name = Prefix + strings.Map(legal, name)
+		if !seen[name] {
+			seen[name], h.last[name] = true, map[string]float64{}
+		}
+		h.last[name][of] = value
+	}
+	set("step", float64(line.Step))
 	for _, v := range line.Values {
-		h.set(v.Name, v.Number)
+		set(v.Name, v.Number)
 	}
 	for _, c := range line.Counts {
 		for i, n := range c.Counts {
-			h.set(c.Name+"/"+strconv.Itoa(i), n)
+			set(c.Name+"/"+strconv.Itoa(i), n)
 		}
 	}
-}
-
-func (h *handler) set(path string, value float64) {
-	name, of, _ := strings.Cut(path, "/")
-	name = Prefix + strings.Map(legal, name)
-	if h.last[name] == nil {
-		h.last[name] = map[string]float64{}
-	}
-	h.last[name][of] = value
 }
 
 // legal keeps the characters that a gauge's name may have.

@@ -84,10 +84,10 @@ func TestServe(t *testing.T) {
 		}
 	}
 	const first = `{"step":1,"loss":-1e-7,"odd-name":2,"reward":{"GROUP BY":0.25,"a\"\\\n":1}}` + "\n"
-	write(first + `{"step":2,"group_correct":[3,0],"skipped":true}` + "\n")
+	write(`{"step":0,"group_correct":[0,0,0,9],"kept":1}` + "\n" + first + `{"step":2,"group_correct":[3,0],"skipped":true}` + "\n")
 	_, _, text := get(t, url)
 	want := map[string]float64{
-		"caper_train_step|": 2, "caper_train_loss|": -1e-7, "caper_train_odd_name|": 2, "caper_train_skipped|": 1,
+		"caper_train_step|": 2, "caper_train_kept|": 1, "caper_train_loss|": -1e-7, "caper_train_odd_name|": 2, "caper_train_skipped|": 1,
 		"caper_train_reward|GROUP BY": 0.25, `caper_train_reward|a\"\\\n`: 1,
 		"caper_train_group_correct|0": 3, "caper_train_group_correct|1": 0,
 	}

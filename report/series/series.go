@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"caper/data"
 )
@@ -33,7 +34,8 @@ type Value struct {
 	Number float64
 }
 
-// Counts is a list of counts: place i of it counts how often i was seen.
+// Counts is a list of counts, place i of which counts how often i was seen, or an object
+// whose names are such places: {"0": 3, "8": 1}.
 type Counts struct {
 	Name   string
 	Counts []float64
@@ -69,7 +71,11 @@ func (l *Line) add(prefix string, fields map[string]any) {
 			}
 			l.Values = append(l.Values, Value{name, n})
 		case map[string]any:
-			l.add(name+"/", v)
+			if counts, ok := places(v); ok {
+				l.Counts = append(l.Counts, Counts{name, counts})
+			} else {
+				l.add(name+"/", v)
+			}
 		case []any:
 			if counts, ok := numbers(v); ok {
 				l.Counts = append(l.Counts, Counts{name, counts})
@@ -86,6 +92,23 @@ func numbers(list []any) ([]float64, bool) {
 			return nil, false
 		}
 		all = append(all, n)
+	}
+	return all, len(all) > 0
+}
+
+// maxPlaces bounds the length of counts that are written as an object.
+const maxPlaces = 1 << 12
+
+func places(object map[string]any) ([]float64, bool) {
+	var all []float64
+	for key, v := range object {
+		i, err := strconv.Atoi(key)
+		n, ok := v.(float64)
+		if err != nil || !ok || i < 0 || i >= maxPlaces {
+			return nil, false
+		}
+		all = append(all, make([]float64, max(0, i+1-len(all)))...)
+		all[i] = n
 	}
 	return all, len(all) > 0
 }

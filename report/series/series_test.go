@@ -11,11 +11,11 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	got, err := Parse([]byte(`{"step":3,"loss":-0.5,"alarm":["x"],"skipped":true,"group_correct":[2,0,1],"reward":{"WHERE":0.25,"deep":{"x":1}},"note":"n","none":null,"empty":[]}`))
+	got, err := Parse([]byte(`{"step":3,"loss":-0.5,"alarm":["x"],"skipped":true,"group_correct":[2,0,1],"groups":{"2":5,"0":1},"far":{"1":1,"1000000":1},"reward":{"WHERE":0.25,"deep":{"x":1}},"note":"n","none":null,"empty":[]}`))
 	want := Line{
 		Step:   3,
-		Values: []Value{{"loss", -0.5}, {"reward/WHERE", 0.25}, {"reward/deep/x", 1}, {"skipped", 1}},
-		Counts: []Counts{{"group_correct", []float64{2, 0, 1}}},
+		Values: []Value{{"far/1", 1}, {"far/1000000", 1}, {"loss", -0.5}, {"reward/WHERE", 0.25}, {"reward/deep/x", 1}, {"skipped", 1}},
+		Counts: []Counts{{"group_correct", []float64{2, 0, 1}}, {"groups", []float64{1, 0, 5}}},
 	}
 	if err != nil {
 		t.Fatal(err)
