@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"caper/eval"
-	"caper/train"
+	"caper/train/prm"
 )
 
 // study is what the ablations show: in words, and as charts that put the runs
@@ -87,7 +87,7 @@ func partial(runs []Run) []Run {
 	return list
 }
 
-func sameMethod(a, b train.Config) bool {
+func sameMethod(a, b prm.Config) bool {
 	a.Train.MaxSteps, a.Train.Epochs, a.Train.Out = b.Train.MaxSteps, b.Train.Epochs, b.Train.Out
 	return a.Text() == b.Text()
 }

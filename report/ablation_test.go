@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"caper/eval"
-	"caper/train"
+	"caper/train/prm"
 )
 
 // measured is a result with an interval as wide on both sides.
@@ -18,7 +18,7 @@ func measured(top1, half float64) *eval.Localization {
 // trained is a run of some steps; a margin other than that of the first makes it
 // an ablation.
 func trained(name string, steps int, margin string) Run {
-	r := Run{Name: name, Config: train.Defaults(), Metrics: []train.Metrics{{Step: steps}}}
+	r := Run{Name: name, Config: prm.Defaults(), Metrics: []prm.Metrics{{Step: steps}}}
 	r.Config.Train.MaxSteps, r.Config.Train.Out, r.Config.Loss.Margin = steps, name, margin
 	return r
 }

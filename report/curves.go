@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"caper/train"
+	"caper/train/prm"
 )
 
 // curve is a line chart. The lines are drawn in a box of 100 x 100 that is
@@ -62,17 +62,17 @@ const seriesStyles = 6
 // metric is a curve to draw: what it takes from a line of metrics.jsonl.
 type metric struct {
 	title  string
-	value  func(train.Metrics) *float64
+	value  func(prm.Metrics) *float64
 	bounds [2]float64 // what the axis shows at least
 	share  bool       // drawn in percent
 	dotted bool       // few values, each worth a dot, none to smooth
 }
 
 var metrics = []metric{
-	{title: "Training loss", value: func(m train.Metrics) *float64 { return m.Loss }, bounds: [2]float64{0, 0}},
-	{title: "Training pairs ordered right, %", value: func(m train.Metrics) *float64 { return m.Accuracy }, bounds: [2]float64{0.5, 1}, share: true},
-	{title: "Validation Top-1, %", value: func(m train.Metrics) *float64 { return m.Top1 }, bounds: [2]float64{0.5, 1}, share: true, dotted: true},
-	{title: "Validation MRR, %", value: func(m train.Metrics) *float64 { return m.MRR }, bounds: [2]float64{0.5, 1}, share: true, dotted: true},
+	{title: "Training loss", value: func(m prm.Metrics) *float64 { return m.Loss }, bounds: [2]float64{0, 0}},
+	{title: "Training pairs ordered right, %", value: func(m prm.Metrics) *float64 { return m.Accuracy }, bounds: [2]float64{0.5, 1}, share: true},
+	{title: "Validation Top-1, %", value: func(m prm.Metrics) *float64 { return m.Top1 }, bounds: [2]float64{0.5, 1}, share: true, dotted: true},
+	{title: "Validation MRR, %", value: func(m prm.Metrics) *float64 { return m.MRR }, bounds: [2]float64{0.5, 1}, share: true, dotted: true},
 }
 
 // curves draws every metric that some run has.
@@ -98,7 +98,7 @@ type point struct {
 }
 
 // points takes the finite values of a metric by step.
-func (m metric) points(lines []train.Metrics) []point {
+func (m metric) points(lines []prm.Metrics) []point {
 	var points []point
 	for _, l := range lines {
 		y := m.value(l)

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"caper/train"
+	"caper/train/prm"
 )
 
 func TestAxis(t *testing.T) {
@@ -93,13 +93,13 @@ func TestCurvesMarkTheKeptModel(t *testing.T) {
 
 // The first losses of a new model do not flatten the rest of the curve.
 func TestStartDoesNotSetTheScale(t *testing.T) {
-	var lines []train.Metrics
+	var lines []prm.Metrics
 	for step := range 1000 {
 		loss := 1.0
 		if step < 20 {
 			loss = 50
 		}
-		lines = append(lines, train.Metrics{Step: step + 1, Loss: &loss})
+		lines = append(lines, prm.Metrics{Step: step + 1, Loss: &loss})
 	}
 	c := curves([]Run{{Name: "run", Metrics: lines}})[0]
 	if top := c.Y[len(c.Y)-1].Label; top != "1" {
@@ -109,10 +109,10 @@ func TestStartDoesNotSetTheScale(t *testing.T) {
 
 // A short run is smoothed over as many steps as a long one.
 func TestSmoothingIsAsWideForShortRuns(t *testing.T) {
-	long := make([]train.Metrics, 600)
+	long := make([]prm.Metrics, 600)
 	for i := range long {
 		loss := float64(i)
-		long[i] = train.Metrics{Step: i, Loss: &loss}
+		long[i] = prm.Metrics{Step: i, Loss: &loss}
 	}
 	c := curves([]Run{{Name: "long", Metrics: long}, {Name: "short", Metrics: long[:100]}})[0]
 	for i, want := range []int{smoothPoints, smoothPoints / 6} {

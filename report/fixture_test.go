@@ -10,7 +10,7 @@ import (
 	"caper/eval"
 	"caper/sql"
 	"caper/sqlexec"
-	"caper/train"
+	"caper/train/prm"
 )
 
 // fullPage is a page with every part, made of drawn data.
@@ -26,12 +26,12 @@ func fullPage() Page {
 		Notes:     []string{"Everything was computed on the CPU."},
 	}
 	for i, name := range []string{"default", "no-propagation", "margin-none"} {
-		run := Run{Name: name, Config: train.Defaults(), Metrics: drawnMetrics(uint64(i))}
+		run := Run{Name: name, Config: prm.Defaults(), Metrics: drawnMetrics(uint64(i))}
 		if i > 0 {
 			run.Note = "without " + name
 			run.Config.Loss.Margin = "none"
 		}
-		run.Outcome = &train.Outcome{Steps: 300, Pairs: 19123, Questions: 2800, TooLong: 3, Elapsed: 142 * time.Second}
+		run.Outcome = &prm.Outcome{Steps: 300, Pairs: 19123, Questions: 2800, TooLong: 3, Elapsed: 142 * time.Second}
 		p.Runs = append(p.Runs, run)
 		for j, test := range []string{"unseen databases, known words", "unseen databases, new words"} {
 			natural := drawnLocalization(uint64(10*i+j), 2.5-0.5*float64(i)-float64(j), false)
@@ -46,18 +46,18 @@ func fullPage() Page {
 	return p
 }
 
-func drawnMetrics(seed uint64) []train.Metrics {
+func drawnMetrics(seed uint64) []prm.Metrics {
 	r := rand.New(rand.NewPCG(seed, 1))
-	var lines []train.Metrics
+	var lines []prm.Metrics
 	best := 0.0
 	for step := 1; step <= 300; step++ {
 		trend := math.Exp(-float64(step) / 80)
 		loss, accuracy := 0.2+0.5*trend+0.05*r.NormFloat64(), min(1, 0.93-0.4*trend+0.04*r.NormFloat64())
-		lines = append(lines, train.Metrics{Step: step, Loss: &loss, Accuracy: &accuracy, Tokens: 8000, Unpacked: 31000, TokensPerSecond: 9000 + 500*r.NormFloat64()})
+		lines = append(lines, prm.Metrics{Step: step, Loss: &loss, Accuracy: &accuracy, Tokens: 8000, Unpacked: 31000, TokensPerSecond: 9000 + 500*r.NormFloat64()})
 		if step%50 == 0 {
 			top1 := 0.85 - 0.4*trend + 0.02*r.NormFloat64()
 			mrr := top1 + 0.08
-			lines = append(lines, train.Metrics{Step: step, Top1: &top1, MRR: &mrr, Validated: 256, Best: top1 > best})
+			lines = append(lines, prm.Metrics{Step: step, Top1: &top1, MRR: &mrr, Validated: 256, Best: top1 > best})
 			best = max(best, top1)
 		}
 	}

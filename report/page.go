@@ -15,8 +15,8 @@ import (
 	"caper/eval"
 	"caper/sql"
 	"caper/sqlexec"
-	"caper/train"
 	"caper/train/ablation"
+	"caper/train/prm"
 )
 
 // Page is what a report shows.
@@ -54,11 +54,11 @@ type Run struct {
 	// Name is what the run is called everywhere on the page, Note what sets it
 	// apart from the first.
 	Name, Note string
-	Config     train.Config
+	Config     prm.Config
 	// Outcome is nil for a run that is read from its folder, perhaps while it is
 	// still going on.
-	Outcome *train.Outcome
-	Metrics []train.Metrics
+	Outcome *prm.Outcome
+	Metrics []prm.Metrics
 }
 
 // Annotation is one run of the annotation.

@@ -10,7 +10,8 @@ import (
 
 	"caper/data"
 	"caper/eval"
-	"caper/train"
+	"caper/train/prm"
+	"caper/train/run"
 )
 
 // RunPage makes the page of a run folder (config.toml, metrics.jsonl) and of
@@ -18,11 +19,11 @@ import (
 // NAME=FILE to name the test; the natural and the balanced result of one test share
 // its name.
 func RunPage(dir string, results []string) (Page, error) {
-	config, err := train.LoadConfig(filepath.Join(dir, "config.toml"), nil)
+	config, err := prm.LoadConfig(filepath.Join(dir, "config.toml"), nil)
 	if err != nil {
 		return Page{}, fmt.Errorf("report: %s is not a run folder: %w", dir, err)
 	}
-	metrics, err := train.ReadMetrics(dir)
+	metrics, err := run.ReadMetrics[prm.Metrics](dir)
 	if err != nil {
 		return Page{}, fmt.Errorf("report: %w", err)
 	}
@@ -43,7 +44,7 @@ func RunPage(dir string, results []string) (Page, error) {
 	return p, nil
 }
 
-func startOf(c train.Config) string {
+func startOf(c prm.Config) string {
 	if c.Model.Path != "" {
 		return "the weights of " + c.Model.Path
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"caper/train"
+	"caper/train/prm"
 )
 
 // writeRun writes a run folder as a training leaves it.
@@ -19,7 +19,7 @@ func writeRun(t *testing.T) string {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	config := train.Defaults()
+	config := prm.Defaults()
 	config.Train.Tuples, config.Train.Out = []string{"tuples.jsonl"}, dir
 	writeFile(t, filepath.Join(dir, "config.toml"), []byte(config.Text()))
 	var lines []byte

@@ -9,7 +9,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"caper/train"
+	"caper/train/prm"
 )
 
 // trainings is the table of runs, a column each.
@@ -21,16 +21,16 @@ func trainings(runs []Run) grid {
 	}{
 		{"best validation Top-1, % (at step)", bestValidation},
 		{"optimiser steps", func(r Run) string { return Thousands(lastStep(r.Metrics)) }},
-		{"pairs trained on", func(r Run) string { return ofOutcome(r, func(o *train.Outcome) string { return Thousands(o.Pairs) }) }},
+		{"pairs trained on", func(r Run) string { return ofOutcome(r, func(o *prm.Outcome) string { return Thousands(o.Pairs) }) }},
 		{"questions trained on", func(r Run) string {
-			return ofOutcome(r, func(o *train.Outcome) string { return Thousands(o.Questions) })
+			return ofOutcome(r, func(o *prm.Outcome) string { return Thousands(o.Questions) })
 		}},
-		{"pairs left out, too long", func(r Run) string { return ofOutcome(r, func(o *train.Outcome) string { return Thousands(o.TooLong) }) }},
+		{"pairs left out, too long", func(r Run) string { return ofOutcome(r, func(o *prm.Outcome) string { return Thousands(o.TooLong) }) }},
 		{"steps skipped, not finite", func(r Run) string { return Thousands(skippedSteps(r.Metrics)) }},
 		{"tokens a second", tokensPerSecond},
 		{"tokens, separate to packed", unsharedTokens},
-		{"training time", func(r Run) string { return ofOutcome(r, func(o *train.Outcome) string { return duration(o.Elapsed) }) }},
-		{"ended early", func(r Run) string { return ofOutcome(r, func(o *train.Outcome) string { return o.Stopped }) }},
+		{"training time", func(r Run) string { return ofOutcome(r, func(o *prm.Outcome) string { return duration(o.Elapsed) }) }},
+		{"ended early", func(r Run) string { return ofOutcome(r, func(o *prm.Outcome) string { return o.Stopped }) }},
 	}
 	for _, run := range runs {
 		g.Columns = append(g.Columns, run.Name)
@@ -49,14 +49,14 @@ func trainings(runs []Run) grid {
 }
 
 // ofOutcome is a cell that only a finished run has.
-func ofOutcome(r Run, cell func(*train.Outcome) string) string {
+func ofOutcome(r Run, cell func(*prm.Outcome) string) string {
 	if r.Outcome == nil {
 		return ""
 	}
 	return cell(r.Outcome)
 }
 
-func lastStep(lines []train.Metrics) int {
+func lastStep(lines []prm.Metrics) int {
 	last := 0
 	for _, m := range lines {
 		last = max(last, m.Step)
@@ -64,7 +64,7 @@ func lastStep(lines []train.Metrics) int {
 	return last
 }
 
-func skippedSteps(lines []train.Metrics) int {
+func skippedSteps(lines []prm.Metrics) int {
 	n := 0
 	for _, m := range lines {
 		if m.Skipped {
@@ -134,7 +134,7 @@ func configurations(runs []Run) []configuration {
 
 // differences lists the keys that b sets otherwise than a, except for the run
 // folder, which always differs.
-func differences(a, b train.Config) []string {
+func differences(a, b prm.Config) []string {
 	before, after := settings(a), settings(b)
 	var list []string
 	for _, key := range slices.Sorted(maps.Keys(after)) {
@@ -146,7 +146,7 @@ func differences(a, b train.Config) []string {
 }
 
 // settings returns every key of a configuration, as section.key, with its value.
-func settings(c train.Config) map[string]string {
+func settings(c prm.Config) map[string]string {
 	var sections map[string]map[string]any
 	if err := toml.Unmarshal([]byte(c.Text()), &sections); err != nil {
 		panic(err) // Text writes what toml.Marshal gave

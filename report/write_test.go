@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"caper/eval"
-	"caper/train"
+	"caper/train/prm"
 )
 
 // document is what a browser would find in a page: its elements and its text.
@@ -158,7 +158,7 @@ func TestEmptyPages(t *testing.T) {
 	nothing := eval.Localize(nil, nil, nil, eval.LocalizeOptions{Resamples: 1})
 	for name, p := range map[string]Page{
 		"nothing":           {},
-		"a run of no steps": {Runs: []Run{{Name: "a", Config: train.Defaults()}}},
+		"a run of no steps": {Runs: []Run{{Name: "a", Config: prm.Defaults()}}},
 		"a test of nothing": {Tests: []Test{{Name: "t", Run: "a", Natural: &nothing}}},
 		"no results":        {Tests: []Test{{Name: "t", Run: "a"}}},
 		"empty parts":       {Annotations: make([]Annotation, 1), Examples: make([]Example, 1), Timings: make([]Timing, 1), Facts: make([]Fact, 1)},

@@ -12,8 +12,9 @@ import (
 
 	"caper/data"
 	"caper/report"
-	"caper/train"
 	"caper/train/ablation"
+	"caper/train/run"
+	"caper/train/settings"
 )
 
 type ablateCommand struct {
@@ -74,7 +75,7 @@ func (c *ablateCommand) Run(ctx context.Context) error {
 	if c.Timeout != nil {
 		bench.Limits.Timeout = *c.Timeout
 	}
-	progress, log, done := train.NewProgress(os.Stderr)
+	progress, log, done := run.NewProgress(os.Stderr)
 	defer done()
 	study := ablation.Study{
 		Matrix: matrix, Dir: c.Out, Bench: bench, Device: device, Threads: c.Threads, Log: log, Progress: progress,
@@ -82,7 +83,7 @@ func (c *ablateCommand) Run(ctx context.Context) error {
 		Test:  c.candidates(bench, cmp.Or(c.TestSplit, c.Split), c.testRollouts(), true),
 	}
 	all, err := study.Run(ctx)
-	if errors.As(err, new(*train.ConfigError)) {
+	if errors.As(err, new(*settings.Error)) {
 		return usageError{err}
 	}
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"caper/data/sample"
 	"caper/eval"
 	"caper/report"
-	"caper/train"
+	"caper/train/prm"
+	"caper/train/run"
 )
 
 type demoCommand struct {
@@ -177,7 +178,7 @@ func (d *demo) train(ctx context.Context, v variant) error {
 	if err != nil {
 		return err
 	}
-	config, err := train.ParseConfig(text, "configs/prm-tiny.toml", append([]string{
+	config, err := prm.ParseConfig(text, "configs/prm-tiny.toml", append([]string{
 		"train.tuples=" + d.tuples(sample.Train, v.propagation),
 		"train.out=" + d.folder(v),
 		fmt.Sprintf("train.seed=%d", d.seed),
@@ -186,11 +187,11 @@ func (d *demo) train(ctx context.Context, v variant) error {
 		return err
 	}
 	d.log.Info("training", "variant", v.name)
-	outcome, err := trainPRM(ctx, config, train.Options{})
+	outcome, err := trainPRM(ctx, config, run.Options{})
 	if err != nil {
 		return err
 	}
-	metrics, err := train.ReadMetrics(config.Train.Out)
+	metrics, err := run.ReadMetrics[prm.Metrics](config.Train.Out)
 	if err != nil {
 		return err
 	}

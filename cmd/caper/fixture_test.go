@@ -25,7 +25,7 @@ func caper(t *testing.T, arguments ...string) result {
 	t.Helper()
 	var r result
 	r.stdout = captured(t, &os.Stdout, func() {
-		r.stderr = captured(t, &os.Stderr, func() { r.status = run(arguments) })
+		r.stderr = captured(t, &os.Stderr, func() { r.status = execute(arguments) })
 	})
 	return r
 }
@@ -75,7 +75,7 @@ var workshopFolder string
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asCaper) != "" {
-		os.Exit(run(os.Args[1:]))
+		os.Exit(execute(os.Args[1:]))
 	}
 	status := m.Run()
 	if workshopFolder != "" {

@@ -12,7 +12,8 @@ import (
 	"caper/engine"
 	"caper/eval"
 	"caper/model"
-	"caper/train"
+	"caper/train/prm"
+	"caper/train/run"
 )
 
 type localizeCommand struct {
@@ -66,8 +67,8 @@ func (c *localizeCommand) Run(ctx context.Context) error {
 func (c *localizeCommand) trainingFaults(ctx context.Context) ([]eval.Fault, error) {
 	paths := c.Training
 	if len(paths) == 0 {
-		config := filepath.Join(filepath.Dir(filepath.Clean(c.Model)), train.ConfigName)
-		if run, err := train.LoadConfig(config, nil); err == nil {
+		config := filepath.Join(filepath.Dir(filepath.Clean(c.Model)), run.ConfigName)
+		if run, err := prm.LoadConfig(config, nil); err == nil {
 			paths = run.Train.Tuples
 		}
 	}

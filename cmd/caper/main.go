@@ -74,10 +74,10 @@ const (
 type usageError struct{ error }
 
 func main() {
-	os.Exit(run(os.Args[1:]))
+	os.Exit(execute(os.Args[1:]))
 }
 
-func run(arguments []string) int {
+func execute(arguments []string) int {
 	var c commands
 	helped := false
 	parser, err := kong.New(&c, kong.Name("caper"), kong.Exit(func(int) { helped = true }),

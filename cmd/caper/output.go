@@ -9,13 +9,13 @@ import (
 
 	"caper/engine"
 	"caper/model"
-	"caper/train"
+	"caper/train/run"
 )
 
 // notRunFolder tells someone who names a training run where its model is.
 func notRunFolder(dir string) error {
 	inner := filepath.Join(dir, "model")
-	for _, path := range []string{filepath.Join(dir, train.ConfigName), filepath.Join(inner, model.ConfigName)} {
+	for _, path := range []string{filepath.Join(dir, run.ConfigName), filepath.Join(inner, model.ConfigName)} {
 		if _, err := os.Stat(path); err != nil {
 			return nil
 		}

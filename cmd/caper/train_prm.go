@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 
-	"caper/train"
+	"caper/train/prm"
+	"caper/train/run"
+	"caper/train/settings"
 )
 
 type trainPRMCommand struct {
@@ -27,8 +29,8 @@ The run folder holds config.toml, metrics.jsonl, checkpoints/step-N and, when do
 }
 
 func (c *trainPRMCommand) Run(ctx context.Context) error {
-	config, err := train.LoadConfig(c.Config, c.Overrides)
-	if errors.As(err, new(*train.ConfigError)) {
+	config, err := prm.LoadConfig(c.Config, c.Overrides)
+	if errors.As(err, new(*settings.Error)) {
 		return usageError{err}
 	}
 	if err != nil {
@@ -42,8 +44,8 @@ func (c *trainPRMCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	outcome, err := trainPRM(ctx, config, train.Options{Resume: c.Resume, Profile: c.Profile, Device: device})
-	if errors.As(err, new(*train.ConfigError)) {
+	outcome, err := trainPRM(ctx, config, run.Options{Resume: c.Resume, Profile: c.Profile, Device: device})
+	if errors.As(err, new(*settings.Error)) {
 		return usageError{err}
 	}
 	if err != nil {
@@ -66,9 +68,9 @@ func (c *trainPRMCommand) Run(ctx context.Context) error {
 func (c *trainPRMCommand) savesWhenInterrupted() {}
 
 // trainPRM runs a training with its progress on stderr.
-func trainPRM(ctx context.Context, config train.Config, o train.Options) (train.Outcome, error) {
-	progress, log, done := train.NewProgress(os.Stderr)
+func trainPRM(ctx context.Context, config prm.Config, o run.Options) (prm.Outcome, error) {
+	progress, log, done := run.NewProgress(os.Stderr)
 	defer done()
 	o.Log, o.Progress = log, progress
-	return train.PRM(ctx, config, o)
+	return prm.Train(ctx, config, o)
 }

@@ -12,7 +12,7 @@ import (
 
 	"caper/data"
 	"caper/data/sample"
-	"caper/train"
+	"caper/train/run"
 )
 
 const matrixText = `
@@ -40,7 +40,7 @@ type stepCounter struct {
 	stop  context.CancelFunc
 }
 
-func (c *stepCounter) Step(int, int, train.Metrics) {
+func (c *stepCounter) Step(int, int, []run.Figure) {
 	if c.steps++; c.steps == c.last {
 		c.stop()
 	}
@@ -97,7 +97,7 @@ func TestStudyGoesOnWhereItStopped(t *testing.T) {
 	for _, last := range []int{5, 11} {
 		ctx, stop := context.WithCancel(t.Context())
 		_, err := smallStudy(t, bench, root, filepath.Join(dir, "parts"), &stepCounter{last: last, stop: stop}).Run(ctx)
-		if !errors.Is(err, train.ErrInterrupted) {
+		if !errors.Is(err, run.ErrInterrupted) {
 			t.Fatalf("stopped behind step %d: %v", last, err)
 		}
 	}

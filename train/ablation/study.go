@@ -17,7 +17,8 @@ import (
 	"caper/data"
 	"caper/engine"
 	"caper/eval"
-	"caper/train"
+	"caper/train/prm"
+	"caper/train/run"
 )
 
 // Study runs the cells of a matrix under one folder:
@@ -39,7 +40,7 @@ type Study struct {
 	Threads int
 	Log     *slog.Logger
 	// Progress is told of every training step.
-	Progress train.Progress
+	Progress run.Progress
 }
 
 // Candidates are rollouts with the name of their split.
@@ -70,7 +71,7 @@ func (c *Candidates) read(ctx context.Context) error {
 // cell is a variant with a seed.
 type cell struct {
 	variant Variant
-	config  train.Config
+	config  prm.Config
 	dir     string
 }
 
@@ -147,7 +148,7 @@ func (s *Study) cells() (map[string][]cell, error) {
 			dir := filepath.Join(s.Dir, "runs", v.folder(), fmt.Sprintf("seed-%d", seed))
 			words := append(append([]string{}, s.Matrix.Overrides...), v.Train...)
 			words = append(words, "train.out="+dir, fmt.Sprintf("train.seed=%d", seed), fmt.Sprintf("train.threads=%d", s.Threads))
-			config, err := train.ParseConfig(text, name, words)
+			config, err := prm.ParseConfig(text, name, words)
 			if err != nil {
 				return nil, fmt.Errorf("%s: variant %q: %w", s.Matrix.file, v.Name, err)
 			}
@@ -169,7 +170,7 @@ func (s *Study) run(ctx context.Context, c cell, faults []eval.Fault, test strin
 		return tests, err
 	}
 	s.Log.Info("cell", "variant", c.variant.Name, "seed", c.config.Train.Seed)
-	trained, err := train.PRM(ctx, c.config, train.Options{Resume: true, Log: s.Log, Progress: s.Progress, Device: s.Device})
+	trained, err := prm.Train(ctx, c.config, run.Options{Resume: true, Log: s.Log, Progress: s.Progress, Device: s.Device})
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +182,7 @@ func (s *Study) run(ctx context.Context, c cell, faults []eval.Fault, test strin
 }
 
 // decisive is the text of a configuration without what changes no result.
-func decisive(c train.Config) string {
+func decisive(c prm.Config) string {
 	c.Train.Out, c.Train.Tuples, c.Train.Threads = "", nil, 0
 	return c.Text()
 }

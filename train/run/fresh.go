@@ -1,0 +1,74 @@
+package run
+
+import (
+	"math"
+	"strings"
+
+	"caper/engine"
+	"caper/model"
+	"caper/model/qwen35"
+)
+
+// freshen changes the initial weights of a model that starts from nothing. The
+// family's own start, N(0, initializer_range) everywhere, suits wide models trained
+// on billions of tokens; a narrow one that sees a few million learns to read its
+// prompt only with these (docs/LOG.md has the measurements):
+//
+//   - Embeddings of size 1, and small output projections: the token itself stays the
+//     larger part of the residual stream, so later layers can compare tokens.
+//   - Query rows equal to key rows: a head attends to earlier copies of its token
+//     from the first step (Trockman and Kolter 2023, arXiv 2305.09828).
+//   - Time steps spread over min_time_step to max_time_step (Gu and Dao 2023, arXiv
+//     2312.00752): with dt_bias 1 and A up to 16, a delta-net head forgets
+//     everything within a token or two.
+func freshen(m *model.Model, c qwen35.Config, shape Model) {
+	byName := map[string]*engine.Param{}
+	for _, p := range m.Params() {
+		byName[p.Name] = p
+		switch {
+		case p == m.Embedding:
+			rescale(p, shape.EmbeddingStdDev/shape.InitializerStdDev)
+		case strings.HasSuffix(p.Name, "o_proj.weight"), strings.HasSuffix(p.Name, "out_proj.weight"),
+			strings.HasSuffix(p.Name, "down_proj.weight"):
+			rescale(p, shape.OutputScale)
+		case strings.HasSuffix(p.Name, "dt_bias"):
+			spreadTimeSteps(p, shape.MinTimeStep, shape.MaxTimeStep)
+		}
+	}
+	for name, query := range byName {
+		if prefix, ok := strings.CutSuffix(name, "q_proj.weight"); ok {
+			alignQueries(query, byName[prefix+"k_proj.weight"], c)
+		}
+	}
+}
+
+func rescale(p *engine.Param, factor float64) {
+	for i := range p.Rows {
+		for j := range p.Cols {
+			p.Set(i, j, factor*p.At(i, j))
+		}
+	}
+}
+
+// spreadTimeSteps sets the biases of [1, heads] so that softplus(bias) runs
+// geometrically from the smallest to the largest time step.
+func spreadTimeSteps(bias *engine.Param, smallest, largest float64) {
+	for j := range bias.Cols {
+		share := (float64(j) + 0.5) / float64(bias.Cols)
+		step := smallest * math.Pow(largest/smallest, share)
+		bias.Set(0, j, math.Log(math.Expm1(step)))
+	}
+}
+
+// alignQueries copies each key head's rows of k_proj to its query heads in q_proj,
+// whose heads are laid out [query | gate].
+func alignQueries(query, key *engine.Param, c qwen35.Config) {
+	group := c.Heads / c.KVHeads
+	for head := range c.Heads {
+		for i := range c.HeadDim {
+			for j := range query.Cols {
+				query.Set(2*head*c.HeadDim+i, j, key.At(head/group*c.HeadDim+i, j))
+			}
+		}
+	}
+}
