@@ -6,9 +6,11 @@ package cuda
 import "C"
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"unsafe"
 )
 
@@ -99,6 +101,19 @@ func (a *Args) TensorMap(m *TensorMap) *Args {
 	copy(a.place(len(m.opaque), 128), m.opaque[:])
 	return a
 }
+
+// Set makes a the same parameters as b.
+func (a *Args) Set(b *Args) {
+	a.bytes, a.offsets, a.sizes = append(a.bytes[:0], b.bytes...), append(a.offsets[:0], b.offsets...), append(a.sizes[:0], b.sizes...)
+}
+
+// Equal reports that both are the same parameters.
+func (a *Args) Equal(b *Args) bool {
+	return bytes.Equal(a.bytes, b.bytes) && slices.Equal(a.sizes, b.sizes)
+}
+
+// Bytes are the parameters as the kernel reads them.
+func (a *Args) Bytes() []byte { return a.bytes }
 
 // Launch runs the kernel in the stream. Parameters are copied by the call. It takes no
 // memory.

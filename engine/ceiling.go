@@ -58,8 +58,10 @@ func (g *GPU) time(work func()) (d time.Duration) {
 		return 0
 	}
 	defer func() { g.fail(end.Close()) }()
+	g.submit()
 	g.fail(g.stream.Record(start))
 	work()
+	g.submit()
 	g.fail(g.stream.Record(end))
 	g.fail(end.Synchronize())
 	if d, err = end.Since(start); err != nil {

@@ -20,6 +20,7 @@ type GPU struct {
 	modules   map[*KernelText]*cuda.Module
 	functions map[*Kernel]*cuda.Function
 	args      Args
+	replay    replay
 	memory    []cuda.Ptr // what Close frees
 	err       error
 
@@ -72,6 +73,7 @@ func Wait(dev Device) error {
 
 func (g *GPU) wait() error {
 	if !g.idle() {
+		g.submit()
 		g.fail(g.stream.Synchronize())
 		g.arrive()
 	}
@@ -168,6 +170,7 @@ func (g *GPU) free(p cuda.Ptr) {
 	for i, q := range g.memory {
 		if p == q {
 			g.memory = append(g.memory[:i], g.memory[i+1:]...)
+			g.submit()
 			g.fail(g.device.Free(p))
 			return
 		}
@@ -177,14 +180,14 @@ func (g *GPU) free(p cuda.Ptr) {
 // fill sets bytes of memory.
 func (g *GPU) fill(at cuda.Ptr, value byte, bytes int) {
 	if !g.idle() && bytes > 0 {
-		g.fail(g.stream.Fill(at, value, cuda.Bytes(bytes)))
+		g.ask(work{kind: runFill, at: [3]cuda.Ptr{at}, bytes: bytes, value: value}, nil)
 	}
 }
 
 // copy copies memory within the GPU.
 func (g *GPU) copy(to, from cuda.Ptr, bytes int) {
 	if !g.idle() && bytes > 0 {
-		g.fail(g.stream.Copy(to, from, cuda.Bytes(bytes)))
+		g.ask(work{kind: runCopy, at: [3]cuda.Ptr{to, from}, bytes: bytes}, nil)
 	}
 }
 
@@ -193,7 +196,8 @@ func (g *GPU) Close() error {
 	if g.device == nil {
 		return nil
 	}
-	var errs []error
+	g.submit()
+	errs := g.replay.closeGraphs()
 	for _, b := range g.arrivals.blocks {
 		errs = append(errs, b.Free())
 	}

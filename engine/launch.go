@@ -124,9 +124,7 @@ func (g *GPU) Launch(k *Kernel, l cuda.Launch, a *Args) {
 		}
 		g.functions[k] = f
 	}
-	if err := f.Launch(g.stream, l, &a.list); err != nil {
-		g.fail(err)
-	}
+	g.ask(work{kind: runKernel, function: f, launch: l}, &a.list)
 }
 
 // function loads a kernel, and the whole text at the first of its kernels.

@@ -24,11 +24,9 @@ func (g *GPU) MatMul(c *Tensor, a, b Operand, accumulate bool) {
 		}
 		return
 	}
-	err := g.blas.MatMul(cuda.Product{
+	p := cuda.Product{
 		M: m, N: n, K: k, TransA: a.Transposed, TransB: b.Transposed, In: a.element, Out: c.element,
 		LDA: a.Stride, LDB: b.Stride, LDC: c.Stride, Accumulate: accumulate,
-	}, a.at, b.at, c.at, 0)
-	if err != nil {
-		g.fail(err)
 	}
+	g.ask(work{kind: runProduct, product: p, at: [3]cuda.Ptr{a.at, b.at, c.at}}, nil)
 }

@@ -141,6 +141,7 @@ func (x *Tensor) writeGPU(src []float32) {
 		return
 	}
 	data := make([]byte, x.span())
+	x.gpu.submit()
 	if x.Stride != x.Cols { // what lies between rows stays as it is
 		x.gpu.fail(x.gpu.stream.Download(data, x.at))
 	}
@@ -179,10 +180,11 @@ func (g *GPU) fetch(dst []float32, x *Tensor) {
 		return
 	}
 	host, err := g.arrivals.take(g, 4*len(dst))
-	if err == nil {
-		err = g.stream.ToHost(host, x.at)
+	if err != nil {
+		g.fail(err)
+		return
 	}
-	g.fail(err)
+	g.ask(work{kind: runFetch, at: [3]cuda.Ptr{x.at}, host: host}, nil)
 	g.fetches = append(g.fetches, fetched{dst, host})
 }
 
@@ -289,11 +291,12 @@ func (s *staging) send(g *GPU, to cuda.Ptr, data []byte) {
 		return
 	}
 	host, err := s.halves[s.current].take(g, len(data))
-	if err == nil {
-		copy(host.Bytes(), data)
-		err = g.stream.ToDevice(to, host)
+	if err != nil {
+		g.fail(err)
+		return
 	}
-	g.fail(err)
+	copy(host.Bytes(), data)
+	g.ask(work{kind: runUpload, at: [3]cuda.Ptr{to}, host: host}, nil)
 }
 
 func (h *stagingHalf) take(g *GPU, bytes int) (cuda.Host, error) {
@@ -318,6 +321,7 @@ func (s *staging) turn(g *GPU) {
 	if g.idle() {
 		return
 	}
+	g.submit()
 	h := &s.halves[s.current]
 	var err error
 	if h.read == nil {
@@ -337,6 +341,7 @@ func (s *staging) turn(g *GPU) {
 
 // free gives the memory back, after all work.
 func (s *staging) free(g *GPU) {
+	g.submit()
 	g.fail(g.stream.Synchronize())
 	for i := range s.halves {
 		h := &s.halves[i]

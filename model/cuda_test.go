@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -163,5 +164,54 @@ func values(x *engine.Tensor) []float32 {
 func copyWeights(to, from *Model) {
 	for i, p := range from.Params() {
 		to.Params()[i].Write(values(p.Tensor))
+	}
+}
+
+// Steps of one shape are replayed as graphs, with the bits that they have when every kernel
+// is launched by itself, whatever their tokens are.
+func TestCUDAStepsAreReplayed(t *testing.T) {
+	host := newModel(t, rewarding("qwen35"), engine.CPU(2))
+	condition(host)
+	gpu, err := host.CopyTo(optest.CUDA(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	device := engine.GPUOf(gpu.Device())
+	r := newRewardTrainer(gpu, engine.KeepAll)
+	defer r.tape.Close()
+	_, launchedBefore, _ := device.Replays()
+	type step struct {
+		loss float64
+		grad []float32
+	}
+	first, tokens := map[bool]step{}, slices.Clone(r.tree.Tokens)
+	for i := range 14 {
+		other := i%2 == 1 // every other step has other tokens, in a tree of the same shape
+		copy(r.tree.Tokens, tokens)
+		if other {
+			slices.Reverse(r.tree.Tokens)
+		}
+		got := step{loss: r.gradient()}
+		for _, p := range gpu.Params() {
+			got.grad = append(got.grad, values(p.Grad)...)
+		}
+		if err := engine.Wait(device); err != nil {
+			t.Fatal(err)
+		}
+		want, seen := first[other]
+		if !seen {
+			first[other] = got
+			continue
+		}
+		if got.loss != want.loss || !slices.Equal(got.grad, want.grad) {
+			t.Errorf("step %d: loss %g, eagerly %g; gradients equal: %v", i, got.loss, want.loss, slices.Equal(got.grad, want.grad))
+		}
+	}
+	if first[true].loss == first[false].loss {
+		t.Error("other tokens have the same loss: the test tests less than it says")
+	}
+	graphs, launched, refused := device.Replays()
+	if launched -= launchedBefore; refused != nil || graphs == 0 || launched < 8 {
+		t.Errorf("%d graphs, %d launches of them (%v) in 14 steps", graphs, launched, refused)
 	}
 }
