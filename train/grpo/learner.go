@@ -2,10 +2,9 @@ package grpo
 
 import (
 	"math"
+	"slices"
 
 	"caper/engine"
-	"caper/kernels/adamw"
-	"caper/kernels/gradnorm"
 	"caper/kernels/logprob"
 	"caper/kernels/policyloss"
 	"caper/model"
@@ -15,7 +14,6 @@ import (
 type learner struct {
 	model     *model.Model
 	params    []*engine.Param
-	moments   *adamw.State
 	tape      *engine.Tape
 	reference *reference // nil without a divergence from one
 	loss      policyloss.Options
@@ -27,12 +25,11 @@ type learner struct {
 	packer        engine.Packer
 	groups        [][][]int32
 	rows, targets []int32
-	losses        [][]policyloss.Token // of the step's micro-batches
 }
 
 // lesson is what a pass over samples measures.
 type lesson struct {
-	loss, norm float64
+	loss float64
 	// Means over tokens: of -log p of the sampled tokens, which estimates the entropy; of
 	// k3 to the reference; the share whose ratio was past a bound; of k3 from what they
 	// were drawn from to the policy, over the drawn tokens.
@@ -49,15 +46,11 @@ func (l *learner) gradients(samples []*sample, weights []float32, first bool, sh
 	for _, p := range l.params {
 		p.ZeroGrad()
 	}
-	l.groups = l.groups[:0]
 	total := 0
 	for _, s := range samples {
-		sequence := append(append(make([]int32, 0, len(s.prompt)+len(s.tokens)), s.prompt...), s.tokens...)
-		l.groups = append(l.groups, [][]int32{sequence})
 		total += len(s.tokens)
 	}
-	l.losses = l.losses[:0]
-	for l.packer.Cut(l.groups, l.tokens); l.packer.Next(); m.sharing.Add(&l.packer) {
+	for l.lay(samples); l.packer.Next(); m.sharing.Add(&l.packer) {
 		l.pairs(samples)
 		if first && l.reference != nil {
 			l.compare(samples)
@@ -67,8 +60,16 @@ func (l *learner) gradients(samples []*sample, weights []float32, first bool, sh
 	n := float64(max(total, 1))
 	m.entropy, m.kl, m.clipped = m.entropy/n, m.kl/n, m.clipped/n
 	m.samplerKL /= float64(max(m.drawn, 1))
-	m.norm = gradnorm.Norm(l.model.Device(), l.params)
 	return m
+}
+
+// lay cuts samples into micro-batches.
+func (l *learner) lay(samples []*sample) {
+	l.groups = l.groups[:0]
+	for _, s := range samples {
+		l.groups = append(l.groups, [][]int32{slices.Concat(s.prompt, s.tokens)})
+	}
+	l.packer.Cut(l.groups, l.tokens)
 }
 
 // pairs lists, for the tokens of the packed samples in their order, the row that predicts
@@ -93,10 +94,25 @@ func (l *learner) compare(samples []*sample) {
 
 // microBatch adds the gradients of the packed samples.
 func (l *learner) microBatch(samples []*sample, weights []float32, first bool, shift func(float64) float64, m *lesson) {
+	l.forward(func(logProbs *engine.Tensor) {
+		tokens := l.see(samples, logProbs.Values(), weights, first, shift, m)
+		loss := policyloss.Forward(l.tape, logProbs, tokens, l.loss)
+		l.tape.SeedRows(loss, one)
+		m.loss += loss.Values()[0]
+	})
+}
+
+// forward computes the log-probs of the packed tokens and, once seed has set the gradients
+// of what it made of them, runs backward.
+func (l *learner) forward(seed func(logProbs *engine.Tensor)) {
 	l.tape.Reset()
 	hidden := l.model.Backbone.Hidden(l.tape, &l.packer.Tree)
-	logProbs := logprob.Forward(l.tape, hidden, l.model.Head.Tensor, l.rows, l.targets)
-	values := logProbs.Values()
+	seed(logprob.Forward(l.tape, hidden, l.model.Head.Tensor, l.rows, l.targets))
+	l.tape.Backward()
+}
+
+// see returns the packed tokens as the loss sees them, given their log-probs.
+func (l *learner) see(samples []*sample, values []float64, weights []float32, first bool, shift func(float64) float64, m *lesson) []policyloss.Token {
 	tokens := make([]policyloss.Token, 0, len(values))
 	at := 0
 	for _, g := range l.packer.Groups {
@@ -111,11 +127,7 @@ func (l *learner) microBatch(samples []*sample, weights []float32, first bool, s
 			m.measure(l, s, t, own[t], tokens[len(tokens)-1])
 		}
 	}
-	l.losses = append(l.losses, tokens)
-	loss := policyloss.Forward(l.tape, logProbs, tokens, l.loss)
-	l.tape.SeedRows(loss, one)
-	m.loss += loss.At(0, 0)
-	l.tape.Backward()
+	return tokens
 }
 
 // one is the derivative of a loss with respect to itself.

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"caper/engine"
-	"caper/kernels/adamw"
 	"caper/kernels/policyloss"
 	"caper/model"
 	"caper/model/lora"
@@ -31,11 +30,11 @@ func tiny(t testing.TB, dev engine.Device, seed uint64) *model.Model {
 }
 
 func newLearner(m *model.Model, o policyloss.Options) *learner {
-	return &learner{model: m, params: m.Trainable(), moments: adamw.NewState(m.Trainable(), m.Decays()), tape: engine.NewTape(m.Device()), loss: o, tokens: 1 << 20}
+	return &learner{model: m, params: m.Trainable(), tape: engine.NewTape(m.Device()), loss: o, tokens: 1 << 20}
 }
 
-// group is three answers to one prompt, two of which begin alike, and one to another.
-func group() []*sample {
+// fourSamples are three answers to one prompt, two of which begin alike, and one to another.
+func fourSamples() []*sample {
 	p := []int32{1, 2, 3, 4}
 	return []*sample{
 		{prompt: p, tokens: []int32{5, 6, 7}, advantages: []float32{1, 1, -0.5}},
@@ -65,7 +64,7 @@ func TestGradientOfTheStep(t *testing.T) {
 	m := tiny(t, engine.Reference(), 1)
 	l := newLearner(m, policyloss.Options{Low: 0.2, High: 0.28, KL: 0.1, DualClip: 3})
 	l.reference, l.importance = newReference(tiny(t, engine.Reference(), 2), false), 2
-	samples := group()
+	samples := fourSamples()
 	samples[1].drawn = []float32{-2, -1, -3, -2}
 	weights := weightsOf(t, samples)
 	l.gradients(samples, weights, true, nil)
@@ -109,7 +108,7 @@ func TestGradientOfTheStep(t *testing.T) {
 func TestOnPolicyStep(t *testing.T) {
 	m := tiny(t, engine.Reference(), 1)
 	l := newLearner(m, policyloss.Options{Low: 0.2, High: 0.2})
-	samples := group()
+	samples := fourSamples()
 	weights := weightsOf(t, samples)
 	first := l.gradients(samples, weights, true, nil)
 	want, entropy, n := 0.0, 0.0, 0.0
@@ -129,7 +128,7 @@ func TestMicroBatchesAndThreads(t *testing.T) {
 	run := func(dev engine.Device, tokens int) (lesson, []float32) {
 		l := newLearner(tiny(t, dev, 1), policyloss.Options{Low: 0.2, High: 0.2, KL: 0.01})
 		l.reference, l.tokens = newReference(tiny(t, dev, 2), false), tokens
-		samples := group()
+		samples := fourSamples()
 		got := l.gradients(samples, weightsOf(t, samples), true, nil)
 		var all []float32
 		for _, p := range l.params {
@@ -168,7 +167,7 @@ func TestReferenceIsTheBase(t *testing.T) {
 	}
 	l := newLearner(m, policyloss.Options{Low: 0.2, High: 0.2, KL: 0.01})
 	l.reference = newReference(m, true)
-	samples := group()
+	samples := fourSamples()
 	if got := l.gradients(samples, weightsOf(t, samples), true, nil); got.kl != 0 {
 		t.Errorf("divergence %g from itself", got.kl)
 	}

@@ -1,0 +1,143 @@
+package grpo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"caper/data"
+	"caper/model/tokenizer"
+	"caper/train/policy"
+	"caper/train/reward"
+	"caper/train/rollout"
+)
+
+// group is the answers to a question, as far as they came, and what is known of them.
+type group struct {
+	question int // index into the run's questions
+	samples  []rollout.Sample
+	answers  []*reward.Answer
+	rewarded []policy.Sample // of answers whose reward is not missing
+	// advantages of each answer's tokens; nil where the group has no signal, and of
+	// answers whose reward is missing.
+	advantages [][]float32
+	lost       map[string]int // reasons of samples that never came
+
+	judged chan error // what became of the execution
+}
+
+// collector samples and judges.
+type collector struct {
+	source    rollout.Source
+	words     *tokenizer.Tokenizer
+	questions []data.Question
+	prompts   []rollout.Question // of each question
+	executor  *reward.Executor
+	scorer    *reward.Scorer                      // nil without a reward model
+	scored    func(data.Question) (string, error) // the prompt as the reward model reads it
+	crediting crediting
+}
+
+// phases are the seconds that parts of a step took: while sampling, queries are executed,
+// so that Execute is only the time that the step waited for the last ones.
+type phases struct{ Sample, Execute, Score, Train float64 }
+
+// collect draws answers to some questions with the weights of a step, and judges them. The
+// groups are in the order of the questions, whatever the order in which they came.
+func (c *collector) collect(ctx context.Context, step int, questions []int, took *phases) ([]*group, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	groups, err := c.draw(ctx, step, questions, took)
+	if err != nil {
+		cancel()
+		for _, g := range groups { // leave nothing running behind
+			<-g.judged
+		}
+		return nil, err
+	}
+	for _, g := range groups {
+		started := time.Now()
+		if err := <-g.judged; err != nil {
+			return nil, err
+		}
+		executed := time.Now()
+		took.Execute += executed.Sub(started).Seconds()
+		if err := c.judge(g); err != nil {
+			return nil, err
+		}
+		took.Score += time.Since(executed).Seconds()
+	}
+	return groups, nil
+}
+
+// draw samples; each group is executed from when it is complete.
+func (c *collector) draw(ctx context.Context, step int, questions []int, took *phases) ([]*group, error) {
+	started := time.Now()
+	defer func() { took.Sample += time.Since(started).Seconds() }()
+	var asked []rollout.Question
+	place := map[int]int{}
+	for i, q := range questions {
+		asked, place[q] = append(asked, c.prompts[q]), i
+	}
+	groups := make([]*group, len(questions))
+	var err error
+	for drawn, failed := range c.source.Groups(ctx, step, asked) {
+		if failed != nil {
+			err = failed
+			break
+		}
+		i, known := place[drawn.Question]
+		if !known || groups[i] != nil {
+			err = fmt.Errorf("rollouts: a group of question %d, which was not asked, or came before", drawn.Question)
+			break
+		}
+		groups[i] = c.begin(ctx, drawn)
+	}
+	for i, g := range groups {
+		if g == nil { // none of its samples came
+			groups[i] = &group{question: questions[i], lost: map[string]int{"group": 1}, judged: closed}
+		}
+	}
+	return groups, err
+}
+
+var closed = func() chan error { c := make(chan error); close(c); return c }()
+
+// begin lets a group's answers be executed.
+func (c *collector) begin(ctx context.Context, drawn rollout.Group) *group {
+	g := &group{question: drawn.Question, samples: drawn.Samples, lost: drawn.Lost, judged: make(chan error, 1)}
+	for _, s := range drawn.Samples {
+		g.answers = append(g.answers, answerOf(c.words, s.Text, s.Tokens))
+	}
+	go func() { g.judged <- c.executor.Execute(ctx, c.questions[g.question], g.answers) }()
+	return g
+}
+
+// judge scores an executed group and gives its tokens their advantages.
+func (c *collector) judge(g *group) error {
+	q := c.questions[g.question]
+	if c.scorer != nil {
+		prompt, err := c.scored(q)
+		if err != nil {
+			return fmt.Errorf("question %s: %w", q.ID, err)
+		}
+		c.scorer.Score(prompt, g.answers)
+	}
+	var err error
+	if g.advantages, g.rewarded, err = c.crediting.credit(g.answers); err != nil {
+		return fmt.Errorf("question %s: %w", q.ID, err)
+	}
+	return nil
+}
+
+// lessons are the samples of groups with a signal.
+func (c *collector) lessons(groups []*group) (samples []*sample) {
+	for _, g := range groups {
+		for i, advantages := range g.advantages {
+			if s := g.samples[i]; len(advantages) > 0 {
+				samples = append(samples, &sample{prompt: c.prompts[g.question].Tokens, tokens: s.Tokens, drawn: s.LogProbs, advantages: advantages})
+			}
+		}
+	}
+	return samples
+}

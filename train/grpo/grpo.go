@@ -1,0 +1,356 @@
+// Package grpo trains policies: answers are sampled in groups, executed and scored, and the
+// policy is moved to what its better answers did, clause by clause (caper.md 1.4.8). GRPO,
+// its clause rewards, and what DAPO adds are settings of one trainer.
+//
+//	grpo.go     a run: opening, result
+//	config.go   its configuration
+//	collect.go  sampling, execution and scoring of a step's questions, side by side
+//	sample.go   rewards to the advantages of tokens
+//	step.go     a step, from its questions to its update
+//	learner.go  loss and gradient of a step's samples, in packed trees
+//	metrics.go  what a step tells
+//	validate.go execution accuracy of greedy answers
+//	answers.go  the file of sampled answers, for people
+package grpo
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+
+	"caper/data"
+	"caper/engine"
+	"caper/eval"
+	"caper/kernels/policyloss"
+	"caper/kernels/sampling"
+	"caper/model"
+	"caper/model/chat"
+	"caper/model/generate"
+	"caper/sqlexec"
+	"caper/train/policy"
+	"caper/train/reward"
+	"caper/train/rollout"
+	"caper/train/run"
+)
+
+// Options are the choices that do not change a run's result.
+type Options struct {
+	run.Options
+	// Extract finds the query in an answer that is none as it stands (rollout.chat).
+	Extract func(string) string
+}
+
+// Outcome is what a finished run reports.
+type Outcome struct {
+	ModelDir string `json:"model"` // the best by validation, the last without one
+	LastDir  string `json:"last_model"`
+	Steps    int    `json:"steps"`
+	// Questions to learn from; those whose prompts are too long were left out.
+	Questions int `json:"questions"`
+	TooLong   int `json:"too_long"`
+	Skipped   int `json:"skipped_steps"`
+	// Of the best validation; left out when there was none.
+	BestEX   float64       `json:"best_ex,omitempty"`
+	BestStep int           `json:"best_step,omitempty"`
+	Stopped  string        `json:"stopped,omitempty"`
+	Elapsed  time.Duration `json:"elapsed_ns"`
+}
+
+// state is what a run goes on from, beside weights and moments.
+type state struct {
+	run.State
+	Epoch int `json:"epoch"` // epoch under way
+	Next  int `json:"next"`  // questions of it done
+	// Updates of the weights: passes over the answers of a step count each.
+	Updates int `json:"updates"`
+	// Entropy of the last step that learned something, and the weight of its bonus.
+	Entropy       float64      `json:"entropy"`
+	EntropyWeight float64      `json:"entropy_weight"`
+	Watch         reward.Watch `json:"watch"`
+}
+
+// trainer is one run under way.
+type trainer struct {
+	*run.Run
+	config    Config
+	state     state
+	bench     *data.Benchmark
+	collector collector
+	source    rollout.Source
+	validator *collector // nil without validation
+	learner   *learner
+	order     []int // questions of the epoch, shuffled
+	tooLong   int
+	answers   *answerFile
+}
+
+// Train trains a policy and returns where it lies.
+func Train(ctx context.Context, c Config, o Options) (Outcome, error) {
+	started := time.Now()
+	t, err := open(ctx, c, o)
+	if t != nil {
+		defer t.close()
+	}
+	if err != nil {
+		return Outcome{}, run.BeforeFirstStep(ctx, err)
+	}
+	stopped, err := t.Loop(ctx, t)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return t.outcome(stopped, time.Since(started))
+}
+
+// outcome exports what is not exported yet.
+func (t *trainer) outcome(stopped string, elapsed time.Duration) (Outcome, error) {
+	s := t.state
+	out := Outcome{ModelDir: t.ModelDir(), LastDir: filepath.Join(t.config.Train.Out, "last"), Steps: s.Step, Questions: len(t.collector.prompts),
+		TooLong: t.tooLong, Skipped: s.Skipped, BestEX: max(0, s.Best), BestStep: s.BestStep, Stopped: stopped, Elapsed: elapsed}
+	if t.validator == nil {
+		if err := t.Export(); err != nil {
+			return out, err
+		}
+	}
+	if err := t.Model.Save(out.LastDir); err != nil {
+		return out, fmt.Errorf("%s: %w", out.LastDir, err)
+	}
+	return out, nil
+}
+
+// open prepares a run: questions, policy, sampler, judges, and the run folder.
+func open(ctx context.Context, c Config, o Options) (t *trainer, err error) {
+	if err := c.checkRun(); err != nil {
+		return nil, err
+	}
+	t = &trainer{config: c}
+	if t.Run, err = run.Open(t.config.sections(), &t.state, o.Options); err != nil {
+		return nil, err
+	}
+	if t.bench, err = data.OpenBenchmark(c.Train.Benchmark, c.Train.Format); err != nil {
+		return t, c.mistake("train.bench", "%w", err)
+	}
+	if err := t.Start(nil, model.Config{}, nil); err != nil {
+		return t, err
+	}
+	if t.Model.Head == nil {
+		return t, c.mistake("model.path", "a reward model cannot write queries: name a language model")
+	}
+	t.Moments.Step = t.state.Updates
+	if err := t.makeLearner(); err != nil {
+		return t, err
+	}
+	if err := t.makeCollector(o.Extract); err != nil {
+		return t, err
+	}
+	if err := t.makeValidator(); err != nil {
+		return t, err
+	}
+	n := len(t.collector.questions)
+	t.Total = c.Train.MaxSteps
+	if steps := c.Train.Epochs * ((n + c.Train.BatchQuestions - 1) / c.Train.BatchQuestions); t.Total == 0 || steps < t.Total && c.Rollout.DynamicBatches == 1 {
+		t.Total = steps
+	}
+	t.shuffle()
+	if err := t.Begin(ctx, t.walk, "questions", n, "too_long", t.tooLong, "samples", c.Rollout.Samples, "reward", c.Reward.Kind); err != nil {
+		return t, err
+	}
+	t.answers, err = openAnswers(c.Train.Out, t.state.Step)
+	return t, err
+}
+
+func (t *trainer) close() {
+	if t.bench != nil {
+		t.bench.Close()
+	}
+	if t.answers != nil {
+		t.answers.close()
+	}
+	if t.Run != nil {
+		t.Close()
+	}
+}
+
+// makeLearner loads the reference, if the loss has one.
+func (t *trainer) makeLearner() error {
+	c := t.config
+	t.learner = &learner{model: t.Model, params: t.Params, tape: t.Tape, loss: c.loss(), tokens: c.Train.MicroBatchTokens, importance: c.Policy.Importance}
+	if c.Policy.KL == 0 {
+		return nil
+	}
+	if c.LoRA.Rank > 0 && c.Policy.Reference == "" {
+		t.learner.reference = newReference(t.Model, true)
+		return nil
+	}
+	path := cmp.Or(c.Policy.Reference, c.Model.Path)
+	m, err := model.Load(path, t.Device, model.Frozen)
+	if err != nil {
+		return err
+	}
+	if m.Head == nil || m.Config.Text.Shared().VocabSize != t.Model.Config.Text.Shared().VocabSize {
+		return c.mistake("policy.reference", "%s is no language model of the policy's vocabulary", path)
+	}
+	t.learner.reference = newReference(m, false)
+	return nil
+}
+
+// makeCollector makes what samples and judges.
+func (t *trainer) makeCollector(extract func(string) string) error {
+	c := t.config
+	questions, err := t.bench.Questions(c.Train.Split)
+	if err != nil {
+		return c.mistake("train.split", "%w", err)
+	}
+	if n := c.Train.Questions; n > 0 {
+		questions = questions[:min(n, len(questions))]
+	}
+	if !c.Rollout.Chat {
+		extract = nil
+	}
+	rule := eval.Rule(cmp.Or(c.Reward.Rule, string(t.bench.Rule())))
+	x := reward.NewExecutor(t.bench, eval.ExecutionOptions{Rule: rule, Workers: cmp.Or(c.Reward.Workers, runtime.GOMAXPROCS(0)),
+		Cache: sqlexec.NewCache(c.Reward.CacheMB << 20), Schemas: eval.NewSchemas(t.bench)}, extract)
+	t.collector = collector{words: t.Model.Tokenizer, executor: x, scored: t.bench.Prompt, crediting: c.crediting()}
+	if t.tooLong, err = t.collector.ask(questions, t.prompter(), c.Rollout.MaxPrompt); err != nil {
+		return err
+	}
+	if len(t.collector.prompts) == 0 {
+		return c.mistake("train.split", "no question to learn from: %d have prompts of more than rollout.max_prompt tokens", t.tooLong)
+	}
+	if c.Reward.Model != "" {
+		if err := t.makeScorer(); err != nil {
+			return err
+		}
+	}
+	rule0 := sampling.Rule{Temperature: c.Rollout.Temperature, TopP: c.Rollout.TopP}
+	t.collector.source, err = t.sampler(rule0, c.Rollout.Samples)
+	return err
+}
+
+// sampler draws answers with the policy as it is.
+func (t *trainer) sampler(rule sampling.Rule, samples int) (rollout.Source, error) {
+	c := t.config
+	ends, err := generate.EndTokens(c.Model.Path)
+	if err != nil {
+		return nil, err
+	}
+	if id, ok := t.Model.Tokenizer.ID(cmp.Or(t.Model.Config.EndToken, c.Model.EndToken)); ok && !slices.Contains(ends, id) {
+		ends = append(ends, id)
+	}
+	if len(ends) == 0 {
+		return nil, c.mistake("model.path", "its config.json names no eos_token_id, and its tokenizer has no model.end_token: no answer would end")
+	}
+	return rollout.NewNative(t.Model, rollout.Options{Samples: samples, MaxTokens: c.Rollout.MaxTokens, Rule: rule, EndTokens: ends,
+		Seed: c.Train.Seed, Memory: generate.Options{Tokens: c.Rollout.CacheTokens, Batch: c.Rollout.Batch}}, t.state.Step)
+}
+
+// makeScorer loads the reward model.
+func (t *trainer) makeScorer() error {
+	c := t.config
+	m, err := model.Load(c.Reward.Model, t.Device, model.Frozen)
+	if err != nil {
+		return err
+	}
+	scorer, err := model.NewScorer(m, c.Train.MicroBatchTokens)
+	if err != nil {
+		return c.mistake("reward.model", "%w", err)
+	}
+	t.collector.scorer, err = reward.NewScorer(scorer, reward.Kind(c.Reward.Kind), c.Reward.Temperature)
+	return err
+}
+
+// makeValidator makes what answers the validation's questions greedily.
+func (t *trainer) makeValidator() error {
+	c := t.config
+	if c.Train.ValidationSplit == "" {
+		return nil
+	}
+	questions, err := t.bench.Questions(c.Train.ValidationSplit)
+	if err != nil {
+		return c.mistake("train.validation_split", "%w", err)
+	}
+	if n := c.Train.ValidateQuestions; n > 0 {
+		questions = questions[:min(n, len(questions))]
+	}
+	v := t.collector
+	v.scorer, v.crediting = nil, crediting{kind: reward.Sparse, options: reward.Sparse.Policy(policy.DefaultOptions())}
+	if _, err := v.ask(questions, t.prompter(), c.Rollout.MaxPrompt); err != nil {
+		return err
+	}
+	if v.source, err = t.sampler(sampling.Rule{}, 1); err != nil {
+		return err
+	}
+	t.validator = &v
+	return nil
+}
+
+// prompter returns what makes a question's prompt the policy's tokens.
+func (t *trainer) prompter() func(q data.Question) (string, []int32, error) {
+	var template *chat.Template
+	return func(q data.Question) (string, []int32, error) {
+		text, err := t.bench.Prompt(q)
+		if err != nil || !t.config.Rollout.Chat {
+			return text, t.Model.Tokenizer.EncodeText(text, nil), err
+		}
+		if template == nil {
+			if template, err = chat.Load(t.config.Model.Path); err != nil {
+				return "", nil, err
+			}
+		}
+		tokens, err := template.Encode(t.Model.Tokenizer, []chat.Message{{Role: chat.User, Content: text}},
+			chat.Options{AddGenerationPrompt: true, Thinking: chat.ThinkingOff})
+		return text, tokens, err
+	}
+}
+
+// ask takes questions whose prompts have at most longest tokens; it returns how many have
+// more.
+func (c *collector) ask(questions []data.Question, prompt func(data.Question) (string, []int32, error), longest int) (tooLong int, err error) {
+	c.questions, c.prompts = nil, nil
+	for _, q := range questions {
+		text, tokens, err := prompt(q)
+		if err != nil {
+			return 0, fmt.Errorf("question %s: %w", q.ID, err)
+		}
+		if len(tokens) > longest {
+			tooLong++
+			continue
+		}
+		c.prompts = append(c.prompts, rollout.Question{Index: len(c.questions), Prompt: text, Tokens: tokens})
+		c.questions = append(c.questions, q)
+	}
+	return tooLong, nil
+}
+
+// walk implements run.Walk: the longest prompts with answers of the greatest length, which
+// share nothing with each other.
+func (t *trainer) walk(ctx context.Context, twin *run.Run, tokens int) error {
+	prompts := slices.Clone(t.collector.prompts)
+	slices.SortFunc(prompts, func(a, b rollout.Question) int { return len(b.Tokens) - len(a.Tokens) })
+	l := &learner{model: twin.Model, tape: twin.Tape, loss: t.learner.loss, tokens: tokens}
+	vocabulary := int32(t.Model.Config.Text.Shared().VocabSize)
+	var samples []*sample
+	for _, q := range prompts[:min(len(prompts), t.config.Train.BatchQuestions)] {
+		for i := range t.config.Rollout.Samples {
+			s := &sample{prompt: q.Tokens, tokens: make([]int32, t.config.Rollout.MaxTokens)}
+			s.tokens[0] = int32(i) % vocabulary
+			samples = append(samples, s)
+		}
+		if len(samples)*t.config.Rollout.MaxTokens > 2*tokens {
+			break
+		}
+	}
+	for l.lay(samples); l.packer.Next(); {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		l.pairs(samples)
+		l.forward(func(logProbs *engine.Tensor) {
+			l.tape.SeedRows(policyloss.Forward(l.tape, logProbs, make([]policyloss.Token, logProbs.Rows), l.loss), one)
+		})
+	}
+	return nil
+}
