@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"caper/data"
+	"caper/model/remote"
 )
 
 // Corrector asks a model server to mend what the operators could not, and to start anew
 // where a pool has collapsed.
 type Corrector struct {
-	Server   *Server
+	Server   *remote.Server
 	Prompter *Prompter
 	Style    Style
 	// Samples is how many queries a recovery asks for.
@@ -60,10 +61,12 @@ func (c *Corrector) sample(ctx context.Context, q data.Question, complaint strin
 	if err != nil {
 		return nil, Cost{}, err
 	}
-	answers, cost, err := c.Server.Ask(ctx, Call{
-		Messages: []Message{{Role: "user", Content: prompt + "\n" + complaint + "\n" + instruction}}, N: n, Temperature: temperature, MaxTokens: 2048,
+	answers, spent, err := c.Server.Ask(ctx, remote.Call{
+		Messages: []remote.Message{{Role: "user", Content: prompt + "\n" + complaint + "\n" + instruction}}, N: n, Temperature: temperature, MaxTokens: 2048,
 	})
-	if errors.As(err, new(*CallError)) {
+	var cost Cost
+	cost.addCalls(spent)
+	if errors.As(err, new(*remote.CallError)) {
 		return nil, cost, nil
 	}
 	var queries []string

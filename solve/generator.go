@@ -9,6 +9,7 @@ import (
 	"caper/data"
 	"caper/model"
 	"caper/model/generate"
+	"caper/model/remote"
 )
 
 // Generator writes candidates for a question. What it cannot write it leaves out: its
@@ -41,7 +42,7 @@ func (d *Draw) candidates(q data.Question, texts []string, read func(string) str
 // ServerGenerator asks a model server.
 type ServerGenerator struct {
 	Draw
-	Server   *Server
+	Server   *remote.Server
 	Prompter *Prompter
 }
 
@@ -55,10 +56,10 @@ func (g *ServerGenerator) Generate(ctx context.Context, q data.Question) ([]Cand
 	var texts []string
 	var cost Cost
 	for len(texts) < g.Count {
-		answers, spent, err := g.Server.Ask(ctx, Call{Messages: messages, N: g.Count - len(texts), Temperature: g.Temperature,
+		answers, spent, err := g.Server.Ask(ctx, remote.Call{Messages: messages, N: g.Count - len(texts), Temperature: g.Temperature,
 			MaxTokens: g.MaxTokens, Seed: g.Seed + uint64(len(texts)) + 1})
-		cost.Add(spent)
-		if errors.As(err, new(*CallError)) {
+		cost.addCalls(spent)
+		if errors.As(err, new(*remote.CallError)) {
 			break
 		}
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"caper/data"
+	"caper/model/remote"
 )
 
 func prompter(d Databases) *Prompter {
@@ -64,7 +65,7 @@ func TestServerGenerator(t *testing.T) {
 	d := makeDatabase(t, 0, shop...)
 	var seeds []uint64
 	s, _ := stub(t, func(n int64, w http.ResponseWriter, r *http.Request) {
-		var c Call
+		var c remote.Call
 		body, _ := io.ReadAll(r.Body)
 		json.Unmarshal(body, &c)
 		seeds = append(seeds, c.Seed)

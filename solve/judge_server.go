@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"caper/data"
+	"caper/model/remote"
 	"caper/sqlexec"
 )
 
@@ -16,7 +17,7 @@ import (
 // it both results. Each pair is asked about in both orders. A call that fails, or an
 // answer that names neither, is a tie.
 type ServerJudge struct {
-	Server *Server
+	Server *remote.Server
 	// Prompt gives the schema with the question; data.Benchmark.Prompt is one.
 	Prompt func(data.Question) (string, error)
 }
@@ -34,15 +35,15 @@ func (j *ServerJudge) Compare(ctx context.Context, q data.Question, candidates [
 	scores, err := roundRobin(len(candidates), func(a, b int) (float64, error) {
 		text := fmt.Sprintf("%s\n%s\n%s\nWhich query answers the question? Reply with one word: A, B or TIE.",
 			prompt, shown("A", candidates[a]), shown("B", candidates[b]))
-		answers, spent, err := j.Server.Ask(ctx, Call{
-			Messages: []Message{{Role: "system", Content: "You compare two SQLite queries for one question."}, {Role: "user", Content: text}},
+		answers, spent, err := j.Server.Ask(ctx, remote.Call{
+			Messages: []remote.Message{{Role: "system", Content: "You compare two SQLite queries for one question."}, {Role: "user", Content: text}},
 			N:        1, MaxTokens: 2048,
 		})
-		cost.Add(spent)
+		cost.addCalls(spent)
 		switch {
 		case err == nil:
 			return readPreference(answers[0]), nil
-		case errors.As(err, new(*CallError)):
+		case errors.As(err, new(*remote.CallError)):
 			return tied, nil
 		}
 		return tied, err

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"caper/data"
+	"caper/model/remote"
 	"caper/sql"
 )
 
@@ -52,7 +53,7 @@ func NewPrompter(bench *data.Benchmark) *Prompter {
 const instruction = "Write one SQLite query that answers the question. Reply with the query only, in a ```sql block."
 
 // Messages is the conversation that asks for a query.
-func (p *Prompter) Messages(ctx context.Context, q data.Question, style Style) ([]Message, error) {
+func (p *Prompter) Messages(ctx context.Context, q data.Question, style Style) ([]remote.Message, error) {
 	text, err := p.Text(ctx, q, style)
 	if err != nil {
 		return nil, err
@@ -60,7 +61,7 @@ func (p *Prompter) Messages(ctx context.Context, q data.Question, style Style) (
 	if style == Compact {
 		text += "\n" + instruction
 	}
-	return []Message{{Role: "user", Content: text}}, nil
+	return []remote.Message{{Role: "user", Content: text}}, nil
 }
 
 // Text is the prompt in a style.

@@ -13,6 +13,7 @@ package solve
 import (
 	"time"
 
+	"caper/model/remote"
 	"caper/sql"
 	"caper/sqlexec"
 )
@@ -44,7 +45,14 @@ func (c *Cost) Add(d Cost) {
 	c.Milliseconds += d.Milliseconds
 }
 
+// addCalls adds what calls of a model server took.
+func (c *Cost) addCalls(d remote.Cost) {
+	c.Add(Cost{Calls: d.Calls, Failed: d.Failed, TokensIn: d.TokensIn, TokensOut: d.TokensOut, Milliseconds: milliseconds(d.Time)})
+}
+
 // since adds the wall time since began.
 func (c *Cost) since(began time.Time) {
-	c.Milliseconds += float64(time.Since(began).Microseconds()) / 1000
+	c.Milliseconds += milliseconds(time.Since(began))
 }
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
