@@ -3,6 +3,8 @@
 //
 //	rollout.go  questions, samples, groups, and what gives them
 //	native.go   the native sampler
+//	server.go   samples from a model server
+//	push.go     handing weights over to it
 package rollout
 
 import (
