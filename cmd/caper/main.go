@@ -25,7 +25,8 @@ type commands struct {
 	Annotate     annotateCommand     `cmd:"" help:"Turn rollouts into clause-level preference tuples, by executing queries."`
 	Trajectories trajectoriesCommand `cmd:"" help:"Label runs of several turns: where did each go wrong for good?"`
 	Train        struct {
-		PRM trainPRMCommand `cmd:"" name:"prm" help:"Train a Clause-PRM on preference tuples."`
+		PRM  trainPRMCommand  `cmd:"" name:"prm" help:"Train a Clause-PRM on preference tuples."`
+		GRPO trainGRPOCommand `cmd:"" name:"grpo" help:"Train a policy on the outcomes and clause scores of its own answers."`
 	} `cmd:"" help:"Train a model."`
 	Ablate ablateCommand `cmd:"" help:"What each part of the method is worth: variants x seeds, compared pair by pair."`
 	Doctor doctorCommand `cmd:"" help:"What of this machine caper can use, what is missing, and how to get it."`

@@ -96,6 +96,7 @@ func Defaults() Config {
 			Normalisation: string(policyloss.PerToken), Passes: 1, Importance: 2, EntropyDelta: 0.005, EntropyMax: 0.05},
 	}
 	c.Model, c.Train.Train, c.LoRA = run.Defaults()
+	c.Train.MaxLength = c.Rollout.MaxPrompt + c.Rollout.MaxTokens
 	c.Train.LR, c.Train.MinLRRatio, c.Train.Warmup = 1e-6, 1, 0
 	return c
 }
@@ -137,12 +138,8 @@ func (c *Config) check() error {
 	if err := c.origin.Check(c, ranges...); err != nil {
 		return err
 	}
-	kind, err := reward.Parse(c.Reward.Kind)
-	if err != nil {
+	if _, err := reward.Parse(c.Reward.Kind); err != nil {
 		return c.mistake("reward.kind", "want one of %q", reward.Kinds)
-	}
-	if kind.NeedsScores() && c.Reward.Model == "" {
-		return c.mistake("reward.model", "reward.kind = %s needs a clause reward model: name its folder, reward.model=DIR (caper train prm makes one)", kind)
 	}
 	if modes := []policy.Mode{policy.Aligned, policy.Pooled, policy.StepRewards}; !slices.Contains(modes, policy.Mode(c.Policy.Advantage)) {
 		return c.mistake("policy.advantage", "want one of %q", modes)
@@ -155,6 +152,9 @@ func (c *Config) check() error {
 	}
 	if c.Reward.OverlongAfter >= c.Rollout.MaxTokens {
 		return c.mistake("reward.overlong_buffer", "must be below rollout.max_tokens = %d", c.Rollout.MaxTokens)
+	}
+	if c.Rollout.MaxTokens >= c.Train.MaxLength {
+		return c.mistake("rollout.max_tokens", "must be below train.max_length = %d, which is of prompt and answer", c.Train.MaxLength)
 	}
 	if c.Rollout.Samples < 2 {
 		return c.mistake("rollout.samples", "a group needs 2 answers at least: advantages compare them")
@@ -171,6 +171,9 @@ func (c *Config) check() error {
 func (c *Config) checkRun() error {
 	if err := c.check(); err != nil {
 		return err
+	}
+	if kind := reward.Kind(c.Reward.Kind); kind.NeedsScores() && c.Reward.Model == "" {
+		return c.mistake("reward.model", "reward.kind = %s needs a clause reward model: name its folder, reward.model=DIR (caper train prm makes one)", kind)
 	}
 	for _, folder := range []struct {
 		key, want string
@@ -202,6 +205,11 @@ func (c *Config) crediting() crediting {
 	kind := reward.Kind(c.Reward.Kind)
 	o := kind.Policy(policy.Options{Execution: c.Reward.Execution, Clauses: c.Reward.Clauses, Gamma: c.Reward.Gamma, Mode: policy.Mode(c.Policy.Advantage)})
 	return crediting{kind: kind, options: o, most: c.Policy.MaxAdvantage, longest: c.Rollout.MaxTokens, buffer: c.Reward.OverlongAfter}
+}
+
+// longestPrompt is the most tokens that a question's prompt may have.
+func (c *Config) longestPrompt() int {
+	return min(c.Rollout.MaxPrompt, c.Train.MaxLength-c.Rollout.MaxTokens)
 }
 
 func (c *Config) loss() policyloss.Options {

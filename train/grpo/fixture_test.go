@@ -131,7 +131,7 @@ func writeModels(w world) error {
 		prompts = append(prompts, len(prompt))
 		sequences = append(sequences, append(words.EncodeText(texts[i+1], prompt), end))
 	}
-	imitate(m, sequences, prompts, 25)
+	imitate(m, sequences, prompts, 35)
 	if err := m.Save(w.policy); err != nil {
 		return err
 	}

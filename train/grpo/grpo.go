@@ -214,11 +214,11 @@ func (t *trainer) makeCollector(extract func(string) string) error {
 	x := reward.NewExecutor(t.bench, eval.ExecutionOptions{Rule: rule, Workers: cmp.Or(c.Reward.Workers, runtime.GOMAXPROCS(0)),
 		Cache: sqlexec.NewCache(c.Reward.CacheMB << 20), Schemas: eval.NewSchemas(t.bench)}, extract)
 	t.collector = collector{words: t.Model.Tokenizer, executor: x, scored: t.bench.Prompt, crediting: c.crediting()}
-	if t.tooLong, err = t.collector.ask(questions, t.prompter(), c.Rollout.MaxPrompt); err != nil {
+	if t.tooLong, err = t.collector.ask(questions, t.prompter(), c.longestPrompt()); err != nil {
 		return err
 	}
 	if len(t.collector.prompts) == 0 {
-		return c.mistake("train.split", "no question to learn from: %d have prompts of more than rollout.max_prompt tokens", t.tooLong)
+		return c.mistake("train.split", "no question to learn from: %d have prompts of more than %d tokens (rollout.max_prompt, train.max_length)", t.tooLong, c.longestPrompt())
 	}
 	if c.Reward.Model != "" {
 		if err := t.makeScorer(); err != nil {
@@ -277,7 +277,7 @@ func (t *trainer) makeValidator() error {
 	}
 	v := t.collector
 	v.scorer, v.crediting = nil, crediting{kind: reward.Sparse, options: reward.Sparse.Policy(policy.DefaultOptions())}
-	if _, err := v.ask(questions, t.prompter(), c.Rollout.MaxPrompt); err != nil {
+	if _, err := v.ask(questions, t.prompter(), c.longestPrompt()); err != nil {
 		return err
 	}
 	if v.source, err = t.sampler(sampling.Rule{}, 1); err != nil {

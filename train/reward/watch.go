@@ -52,7 +52,7 @@ func Agree(answers []*Answer) (a Agreement) {
 	var spreadPRM, spreadEX, product float64
 	a.PRM, spreadPRM = meanAndDeviation(scores)
 	a.EX, spreadEX = meanAndDeviation(outcomes)
-	if a.Defined = spreadPRM > 0 && spreadEX > 0; a.Defined {
+	if a.Defined = slices.Min(scores) < slices.Max(scores) && slices.Min(outcomes) < slices.Max(outcomes); a.Defined {
 		for i := range scores {
 			product += (scores[i] - a.PRM) * (outcomes[i] - a.EX) / n
 		}
