@@ -92,13 +92,13 @@ var publicReports = []struct {
 	{58, "mattn/go-sqlite3 #863", "a deadline ignored while the database is busy", "TestBusyDatabase", ""},
 	{59, "tailscale/sqlite PR #85, #86", "the cancel of a finished query races with its result", "TestCancelOfAFinishedQuery", ""},
 	{60, "NVIDIA-NeMo/RL #1518", "advantages of a million from rewards [1,0,0,0]", "TestReport60", ""},
-	{61, "areal-project/AReaL #1419", "a partial group shifts all later ones", "", noPolicy},
+	{61, "areal-project/AReaL #1419", "a partial group shifts all later ones", "TestReport61", ""},
 	{62, "huggingface/trl PR #5773, #5775", "missing rewards poison a group's mean", "TestReport62", ""},
-	{63, "huggingface/trl PR #6365", "groups of equal reward count in the loss's denominator", "", noPolicy},
+	{63, "huggingface/trl PR #6365", "groups of equal reward count in the loss's denominator", "TestReport63", ""},
 	{64, "XU-YIJIE/grpo-flat #2", "advantages over the batch, not the group", "TestReport64", ""},
 	{65, "axon-rl/gem PR #113", "advantages normalised twice", "TestReport65", ""},
 	{66, "huggingface/trl PR #2127", "ignored labels of steps cast to true", "",
-		"no labels are masked: a reward model's loss names the rows that it compares"},
+		"no labels are masked: a reward model's loss names the rows that it compares, a policy's those of its own tokens"},
 	{67, "openai/prm800k #10", "several alternatives at one step", "TestPackedLossIsThatOfThePairs", ""},
 	{68, "NovaSky-AI/SkyRL #757", "all rewards 0 because an answer tag is absent", "TestReport68", ""},
 	{69, "verl-project/verl #2079", "rewards by database in a single thread", "TestReport69", ""},
@@ -106,7 +106,6 @@ var publicReports = []struct {
 
 const (
 	goldIsTakenAsItIs = "gold that runs is taken as it is; only gold that does not run is told apart"
-	noPolicy          = "there is no policy training yet"
 )
 
 func TestPublicReports(t *testing.T) {

@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -45,35 +46,34 @@ type phases struct{ Sample, Execute, Score, Train float64 }
 // collect draws answers to some questions with the weights of a step, and judges them. The
 // groups are in the order of the questions, whatever the order in which they came.
 func (c *collector) collect(ctx context.Context, step int, questions []int, took *phases) ([]*group, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	groups, err := c.draw(ctx, step, questions, took)
+	started := time.Now()
+	groups, err := c.draw(ctx, step, questions)
+	took.Sample += time.Since(started).Seconds()
 	if err != nil {
-		cancel()
-		for _, g := range groups { // leave nothing running behind
-			<-g.judged
-		}
 		return nil, err
 	}
+	return groups, c.finish(groups, took)
+}
+
+// finish waits for the execution of groups, scores them and gives them their advantages.
+func (c *collector) finish(groups []*group, took *phases) error {
+	var first error
 	for _, g := range groups {
 		started := time.Now()
-		if err := <-g.judged; err != nil {
-			return nil, err
-		}
+		err := <-g.judged
 		executed := time.Now()
 		took.Execute += executed.Sub(started).Seconds()
-		if err := c.judge(g); err != nil {
-			return nil, err
+		if err == nil && first == nil {
+			err = c.judge(g)
 		}
 		took.Score += time.Since(executed).Seconds()
+		first = cmp.Or(first, err)
 	}
-	return groups, nil
+	return first
 }
 
 // draw samples; each group is executed from when it is complete.
-func (c *collector) draw(ctx context.Context, step int, questions []int, took *phases) ([]*group, error) {
-	started := time.Now()
-	defer func() { took.Sample += time.Since(started).Seconds() }()
+func (c *collector) draw(ctx context.Context, step int, questions []int) ([]*group, error) {
 	var asked []rollout.Question
 	place := map[int]int{}
 	for i, q := range questions {
@@ -93,12 +93,20 @@ func (c *collector) draw(ctx context.Context, step int, questions []int, took *p
 		}
 		groups[i] = c.begin(ctx, drawn)
 	}
+	if err != nil {
+		for _, g := range groups { // leave nothing running behind
+			if g != nil {
+				<-g.judged
+			}
+		}
+		return nil, err
+	}
 	for i, g := range groups {
 		if g == nil { // none of its samples came
 			groups[i] = &group{question: questions[i], lost: map[string]int{"group": 1}, judged: closed}
 		}
 	}
-	return groups, err
+	return groups, nil
 }
 
 var closed = func() chan error { c := make(chan error); close(c); return c }()

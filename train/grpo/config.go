@@ -5,6 +5,7 @@ import (
 
 	"caper/eval"
 	"caper/kernels/policyloss"
+	"caper/model/remote"
 	"caper/train/policy"
 	"caper/train/reward"
 	"caper/train/run"
@@ -49,7 +50,18 @@ type Rollout struct {
 	Batch       int     `toml:"batch" comment:"samples under way together, at most"`
 	// Dynamic sampling (DAPO, arXiv 2503.14476): groups without a signal are replaced.
 	DynamicBatches int `toml:"dynamic_batches" comment:"times at most that questions are drawn for a step until batch_questions groups have a signal; 1: no dynamic sampling"`
-	LogEvery       int `toml:"log_every" comment:"steps between those whose answers are written to rollouts.jsonl; 0: none"`
+	// A model server in place of the sampler on the trainer's own weights.
+	Server      string  `toml:"server" comment:"root of a model server's API, such as http://localhost:8000/v1; empty: answers are sampled here"`
+	ServerAPI   string  `toml:"server_api" comment:"what it speaks: openai, transformers, vllm or sglang"`
+	ServerModel string  `toml:"server_model" comment:"name that it knows the policy by"`
+	ServerCalls int     `toml:"server_calls" comment:"calls under way at a time"`
+	PerCall     int     `toml:"per_call" comment:"answers that a call asks for; 0: the whole group"`
+	CallTimeout float64 `toml:"call_timeout" comment:"seconds of one attempt of a call"`
+	Attempts    int     `toml:"attempts" comment:"of a call"`
+	StepTimeout float64 `toml:"step_timeout" comment:"seconds after which a step goes on without the answers that are late"`
+	Reload      string  `toml:"reload" comment:"address or shell command that makes the server load the weights in CAPER_POLICY; empty: by its API"`
+	Ahead       bool    `toml:"ahead" comment:"the server answers the next step's questions, with weights that are a step old, while this step's are learned from"`
+	LogEvery    int     `toml:"log_every" comment:"steps between those whose answers are written to rollouts.jsonl; 0: none"`
 }
 
 // Reward says what answers are rewarded for (caper.md 1.4.8).
@@ -90,7 +102,7 @@ func Defaults() Config {
 	c := Config{
 		Train: Training{Format: "auto", Split: "train", Epochs: 1, BatchQuestions: 48},
 		Rollout: Rollout{Samples: 8, Temperature: 1, TopP: 1, MaxTokens: 512, MaxPrompt: 8192, CacheTokens: 32768, Batch: 64,
-			DynamicBatches: 1, LogEvery: 10},
+			DynamicBatches: 1, ServerAPI: string(remote.OpenAI), ServerCalls: 16, CallTimeout: 120, Attempts: 4, StepTimeout: 1800, LogEvery: 10},
 		Reward: Reward{Kind: string(reward.Clause), Temperature: 1, Execution: 1, Clauses: 0.5, Gamma: 1, CacheMB: 256, Window: 20},
 		Policy: Policy{Advantage: string(policy.Aligned), MaxAdvantage: 5, ClipLow: 0.2, ClipHigh: 0.2, KL: 0.001,
 			Normalisation: string(policyloss.PerToken), Passes: 1, Importance: 2, EntropyDelta: 0.005, EntropyMax: 0.05},
@@ -126,8 +138,8 @@ func (c *Config) mistake(key, format string, args ...any) error {
 
 var ranges = []settings.Range{
 	settings.Above0("train.epochs", "train.batch_questions", "rollout.samples", "rollout.temperature", "rollout.max_tokens", "rollout.max_prompt",
-		"rollout.cache_tokens", "rollout.batch", "rollout.dynamic_batches", "reward.temperature", "reward.cache_mb", "policy.passes"),
-	settings.AtLeast0("train.questions", "rollout.log_every", "reward.lambda_e", "reward.lambda_c", "reward.overlong_buffer", "reward.workers", "reward.watch_window",
+		"rollout.cache_tokens", "rollout.batch", "rollout.dynamic_batches", "rollout.server_calls", "rollout.call_timeout", "rollout.attempts", "rollout.step_timeout", "reward.temperature", "reward.cache_mb", "policy.passes"),
+	settings.AtLeast0("train.questions", "rollout.log_every", "rollout.per_call", "reward.lambda_e", "reward.lambda_c", "reward.overlong_buffer", "reward.workers", "reward.watch_window",
 		"policy.max_advantage", "policy.clip_high", "policy.dual_clip", "policy.kl", "policy.importance_cap",
 		"policy.entropy_target", "policy.entropy_delta", "policy.entropy_max"),
 	settings.Share("rollout.top_p", "reward.gamma", "policy.clip_low"),
@@ -152,6 +164,12 @@ func (c *Config) check() error {
 	}
 	if c.Reward.OverlongAfter >= c.Rollout.MaxTokens {
 		return c.mistake("reward.overlong_buffer", "must be below rollout.max_tokens = %d", c.Rollout.MaxTokens)
+	}
+	if !slices.Contains(remote.APIs, remote.API(c.Rollout.ServerAPI)) {
+		return c.mistake("rollout.server_api", "want one of %q", remote.APIs)
+	}
+	if c.Rollout.Ahead && c.Rollout.Server == "" {
+		return c.mistake("rollout.ahead", "the sampler here uses the weights that are being trained: only a server can be ahead (rollout.server)")
 	}
 	if c.Rollout.MaxTokens >= c.Train.MaxLength {
 		return c.mistake("rollout.max_tokens", "must be below train.max_length = %d, which is of prompt and answer", c.Train.MaxLength)

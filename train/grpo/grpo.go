@@ -7,6 +7,7 @@
 //	collect.go  sampling, execution and scoring of a step's questions, side by side
 //	sample.go   rewards to the advantages of tokens
 //	step.go     a step, from its questions to its update
+//	ahead.go    answers drawn while the step before is learned from
 //	learner.go  loss and gradient of a step's samples, in packed trees
 //	metrics.go  what a step tells
 //	validate.go execution accuracy of greedy answers
@@ -30,6 +31,7 @@ import (
 	"caper/model"
 	"caper/model/chat"
 	"caper/model/generate"
+	"caper/model/remote"
 	"caper/sqlexec"
 	"caper/train/policy"
 	"caper/train/reward"
@@ -83,7 +85,8 @@ type trainer struct {
 	source    rollout.Source
 	validator *collector // nil without validation
 	learner   *learner
-	order     []int // questions of the epoch, shuffled
+	ahead     *ahead // the next step's answers, nil where none are under way
+	order     []int  // questions of the epoch, shuffled
 	tooLong   int
 	answers   *answerFile
 }
@@ -143,7 +146,7 @@ func open(ctx context.Context, c Config, o Options) (t *trainer, err error) {
 	if err := t.makeLearner(); err != nil {
 		return t, err
 	}
-	if err := t.makeCollector(o.Extract); err != nil {
+	if err := t.makeCollector(ctx, o.Extract); err != nil {
 		return t, err
 	}
 	if err := t.makeValidator(); err != nil {
@@ -163,6 +166,10 @@ func open(ctx context.Context, c Config, o Options) (t *trainer, err error) {
 }
 
 func (t *trainer) close() {
+	if t.ahead != nil {
+		t.ahead.cancel()
+		<-t.ahead.done
+	}
 	if t.bench != nil {
 		t.bench.Close()
 	}
@@ -198,7 +205,7 @@ func (t *trainer) makeLearner() error {
 }
 
 // makeCollector makes what samples and judges.
-func (t *trainer) makeCollector(extract func(string) string) error {
+func (t *trainer) makeCollector(ctx context.Context, extract func(string) string) error {
 	c := t.config
 	questions, err := t.bench.Questions(c.Train.Split)
 	if err != nil {
@@ -210,8 +217,8 @@ func (t *trainer) makeCollector(extract func(string) string) error {
 	if !c.Rollout.Chat {
 		extract = nil
 	}
-	rule := eval.Rule(cmp.Or(c.Reward.Rule, string(t.bench.Rule())))
-	x := reward.NewExecutor(t.bench, eval.ExecutionOptions{Rule: rule, Workers: cmp.Or(c.Reward.Workers, runtime.GOMAXPROCS(0)),
+	by := eval.Rule(cmp.Or(c.Reward.Rule, string(t.bench.Rule())))
+	x := reward.NewExecutor(t.bench, eval.ExecutionOptions{Rule: by, Workers: cmp.Or(c.Reward.Workers, runtime.GOMAXPROCS(0)),
 		Cache: sqlexec.NewCache(c.Reward.CacheMB << 20), Schemas: eval.NewSchemas(t.bench)}, extract)
 	t.collector = collector{words: t.Model.Tokenizer, executor: x, scored: t.bench.Prompt, crediting: c.crediting()}
 	if t.tooLong, err = t.collector.ask(questions, t.prompter(), c.longestPrompt()); err != nil {
@@ -225,26 +232,60 @@ func (t *trainer) makeCollector(extract func(string) string) error {
 			return err
 		}
 	}
-	rule0 := sampling.Rule{Temperature: c.Rollout.Temperature, TopP: c.Rollout.TopP}
-	t.collector.source, err = t.sampler(rule0, c.Rollout.Samples)
+	rule := sampling.Rule{Temperature: c.Rollout.Temperature, TopP: c.Rollout.TopP}
+	if c.Rollout.Server == "" {
+		t.collector.source, err = t.sampler(rule, c.Rollout.Samples)
+	} else {
+		t.collector.source, err = t.server(ctx, rule)
+	}
 	return err
 }
 
-// sampler draws answers with the policy as it is.
+// sampler draws answers with the policy as it is, where it is.
 func (t *trainer) sampler(rule sampling.Rule, samples int) (rollout.Source, error) {
+	o, err := t.draws(rule, samples)
+	if err != nil {
+		return nil, err
+	}
+	return rollout.NewNative(t.Model, o, t.state.Step)
+}
+
+// server asks a model server, which is given the weights that a resumed run goes on with.
+func (t *trainer) server(ctx context.Context, rule sampling.Rule) (rollout.Source, error) {
+	c := t.config.Rollout
+	o, err := t.draws(rule, c.Samples)
+	if err != nil {
+		return nil, err
+	}
+	seconds := func(x float64) time.Duration { return time.Duration(x * float64(time.Second)) }
+	s := remote.NewServer(c.Server, c.ServerModel)
+	s.API, s.Timeout, s.Attempts, s.Turns = remote.API(c.ServerAPI), seconds(c.CallTimeout), c.Attempts, c.ServerCalls
+	source, err := rollout.NewServer(s, t.Model.Tokenizer, rollout.ServerOptions{Options: o, PerCall: c.PerCall, StepTimeout: seconds(c.StepTimeout),
+		Folder: filepath.Join(t.config.Train.Out, "policy"), Reload: c.Reload}, t.state.Step)
+	if err != nil {
+		return nil, t.config.mistake("rollout.server", "%w", err)
+	}
+	if t.state.Step == 0 {
+		return source, nil
+	}
+	return source, source.Update(ctx, t.Model, t.state.Step)
+}
+
+// draws are how answers are drawn.
+func (t *trainer) draws(rule sampling.Rule, samples int) (o rollout.Options, err error) {
 	c := t.config
 	ends, err := generate.EndTokens(c.Model.Path)
 	if err != nil {
-		return nil, err
+		return o, err
 	}
 	if id, ok := t.Model.Tokenizer.ID(cmp.Or(t.Model.Config.EndToken, c.Model.EndToken)); ok && !slices.Contains(ends, id) {
 		ends = append(ends, id)
 	}
 	if len(ends) == 0 {
-		return nil, c.mistake("model.path", "its config.json names no eos_token_id, and its tokenizer has no model.end_token: no answer would end")
+		return o, c.mistake("model.path", "its config.json names no eos_token_id, and its tokenizer has no model.end_token: no answer would end")
 	}
-	return rollout.NewNative(t.Model, rollout.Options{Samples: samples, MaxTokens: c.Rollout.MaxTokens, Rule: rule, EndTokens: ends,
-		Seed: c.Train.Seed, Memory: generate.Options{Tokens: c.Rollout.CacheTokens, Batch: c.Rollout.Batch}}, t.state.Step)
+	return rollout.Options{Samples: samples, MaxTokens: c.Rollout.MaxTokens, Rule: rule, EndTokens: ends,
+		Seed: c.Train.Seed, Memory: generate.Options{Tokens: c.Rollout.CacheTokens, Batch: c.Rollout.Batch}}, nil
 }
 
 // makeScorer loads the reward model.

@@ -379,3 +379,47 @@ func TestWatchedRewardModel(t *testing.T) {
 		t.Errorf("%+v", r.collector.crediting)
 	}
 }
+
+// Answers drawn ahead are those of the questions that come next, and the state that is
+// saved is that of a run in which none were under way.
+func TestAhead(t *testing.T) {
+	steps := func(ahead bool) (asked [][]int, states []state) {
+		r := opened(t, smallConfig(t, "train.batch_questions=4"))
+		r.config.Rollout.Ahead = ahead
+		f := &fixed{texts: func(q int) []string { return answersTo(r, q, 1, 2) }}
+		r.use(f)
+		for range 4 {
+			if m := step(t, r); m.Groups != 4 {
+				t.Errorf("%+v", m)
+			}
+			s := r.state
+			s.Watch = reward.Watch{}
+			states = append(states, s)
+		}
+		if (r.ahead != nil) == (r.state.Step == r.Total) && ahead {
+			t.Error("answers are drawn for a step that does not come, or for none")
+		}
+		return f.asked, states
+	}
+	asked, states := steps(false)
+	aheadAsked, aheadStates := steps(true)
+	if !reflect.DeepEqual(asked, aheadAsked) {
+		t.Errorf("questions %v, ahead %v", asked, aheadAsked)
+	}
+	for i := range states {
+		if states[i].Next != aheadStates[i].Next || states[i].Epoch != aheadStates[i].Epoch {
+			t.Errorf("after step %d: %+v, ahead %+v", i+1, states[i], aheadStates[i])
+		}
+	}
+}
+
+// Tokens that were drawn from older weights count by how likely they are now, up to a cap.
+func TestImportanceWeights(t *testing.T) {
+	l := &learner{importance: 2}
+	s := &sample{tokens: make([]int32, 3), advantages: []float32{1, 1, -1}, old: []float32{-1, -1, -1}, drawn: []float32{-1, -3, -0.5}}
+	for i, want := range []float32{1, 2, -0.60653067} {
+		if k := l.token(s, i, 1, nil); k.Advantage < want-1e-6 || k.Advantage > want+1e-6 {
+			t.Errorf("token %d counts %g, want %g", i, k.Advantage, want)
+		}
+	}
+}

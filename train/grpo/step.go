@@ -31,11 +31,15 @@ func (t *trainer) Step(ctx context.Context) ([]run.Figure, error) {
 		return nil, fmt.Errorf("step %d: %w", t.state.Step+1, err)
 	}
 	answers := t.describe(&m, groups)
+	if t.config.Rollout.Ahead && t.state.Step+1 < t.Total {
+		t.goAhead(ctx)
+	}
 	learning := time.Now()
 	if err := t.learn(&m, groups); err != nil {
 		return nil, err
 	}
 	took.Train = time.Since(learning).Seconds()
+	t.wait(&took)
 	if err := t.collector.source.Update(ctx, t.Model, t.state.Step); err != nil {
 		return nil, fmt.Errorf("weights of step %d: %w", t.state.Step, err)
 	}
@@ -59,11 +63,16 @@ func (t *trainer) Step(ctx context.Context) ([]run.Figure, error) {
 func (t *trainer) gather(ctx context.Context, m *Metrics, took *phases) (groups []*group, err error) {
 	asked := map[int]bool{}
 	for missing := t.config.Train.BatchQuestions; missing > 0 && m.Batches < t.config.Rollout.DynamicBatches; m.Batches++ {
-		questions := t.take(missing, asked)
-		if len(questions) == 0 {
-			break
+		var drawn []*group
+		if t.ahead != nil {
+			drawn, err = t.useAhead(asked, took)
+		} else {
+			questions := t.take(missing, asked)
+			if len(questions) == 0 {
+				break
+			}
+			drawn, err = t.collector.collect(ctx, t.state.Step+1, questions, took)
 		}
-		drawn, err := t.collector.collect(ctx, t.state.Step+1, questions, took)
 		if err != nil {
 			return nil, err
 		}
