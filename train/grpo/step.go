@@ -243,7 +243,7 @@ func (m *Metrics) time(took phases, whole float64) {
 	m.Seconds = map[string]float64{"sample": took.Sample, "execute": took.Execute, "score": took.Score, "train": took.Train, "step": whole}
 	waited := (took.Execute + took.Score) / whole
 	m.Waited = &waited
-	if m.Length != nil {
+	if m.Length != nil && took.Sample > 0 {
 		m.SampledPerSec = math.Round(*m.Length * float64(m.Samples) / took.Sample)
 	}
 	m.TokensPerSecond = math.Round(float64(m.Tokens) / whole)
