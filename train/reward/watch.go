@@ -122,7 +122,7 @@ func (w *Watch) Add(a Agreement, scored bool, window int) (alarms []string) {
 	change := func(of func(Agreement) float64) (before, after float64, apart int) { return w.change(window, of) }
 	ex0, ex1, ex := change(func(a Agreement) float64 { return a.EX })
 	if p0, p1, p := change(func(a Agreement) float64 { return a.PRM }); scored && p > 0 && ex < 0 {
-		alarms = append(alarms, fmt.Sprintf("the reward model's mean rose from %.3f to %.3f while EX fell from %.3f to %.3f: the policy learns to please the reward model; lower policy.clauses, raise policy.kl or train the reward model on these answers", p0, p1, ex0, ex1))
+		alarms = append(alarms, fmt.Sprintf("the reward model's mean rose from %.3f to %.3f while EX fell from %.3f to %.3f: the policy learns to please the reward model; lower reward.lambda_c, raise policy.kl or train the reward model on these answers", p0, p1, ex0, ex1))
 	}
 	for name, of := range map[string]func(Agreement) float64{
 		"length": func(a Agreement) float64 { return a.Length }, "number of clauses": func(a Agreement) float64 { return a.Clauses },
