@@ -121,10 +121,12 @@ var meanings = map[string]string{
 	"cascade":                     "this and later clauses repaired",
 }
 
-// histogram shows the margins of clauses with as many clauses around them.
+// histogram shows counts side by side: the margins of clauses with as many clauses around
+// them, groups by their right samples.
 type histogram struct {
 	Title string
 	Bins  []bin
+	Ends  []string // places along the axis
 }
 
 type bin struct {
@@ -143,7 +145,7 @@ func histograms(margins map[int][annotate.MarginBins]int) []histogram {
 	for _, depth := range depths {
 		counts := margins[depth]
 		fullest, total := max(slices.Max(counts[:]), 1), 0
-		h := histogram{}
+		h := histogram{Ends: []string{"0", "0.5 α", "α"}}
 		for i, n := range counts {
 			b := bin{Share: 100 * float64(n) / float64(fullest), Range: fmt.Sprintf("%.1f to %.1f", float64(i)/annotate.MarginBins, float64(i+1)/annotate.MarginBins)}
 			if n > 0 {

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,9 +13,10 @@ import (
 // curve is a line chart. The lines are drawn in a box of 100 x 100 that is
 // stretched to the chart's size; text stands around it.
 type curve struct {
-	Title string
-	X, Y  []tick
-	Lines []line
+	Title  string
+	X, Y   []tick
+	Lines  []line
+	Legend []legendEntry // of lines that are not runs
 }
 
 // tick is a labelled place on an axis, in percent of its length.
@@ -59,37 +61,48 @@ const startShare = 0.05
 // seriesStyles is the number of line styles in the style sheet.
 const seriesStyles = 6
 
-// metric is a curve to draw: what it takes from a line of metrics.jsonl.
+// metric is a curve to draw.
 type metric struct {
 	title  string
-	value  func(prm.Metrics) *float64
 	bounds [2]float64 // what the axis shows at least
 	share  bool       // drawn in percent
 	dotted bool       // few values, each worth a dot, none to smooth
 }
 
-var metrics = []metric{
-	{title: "Training loss", value: func(m prm.Metrics) *float64 { return m.Loss }, bounds: [2]float64{0, 0}},
-	{title: "Training pairs ordered right, %", value: func(m prm.Metrics) *float64 { return m.Accuracy }, bounds: [2]float64{0.5, 1}, share: true},
-	{title: "Validation Top-1, %", value: func(m prm.Metrics) *float64 { return m.Top1 }, bounds: [2]float64{0.5, 1}, share: true, dotted: true},
-	{title: "Validation MRR, %", value: func(m prm.Metrics) *float64 { return m.MRR }, bounds: [2]float64{0.5, 1}, share: true, dotted: true},
+// rewardMetric is a metric of a reward model: what it takes from a line of metrics.jsonl.
+type rewardMetric struct {
+	metric
+	value func(prm.Metrics) *float64
+}
+
+var rewardMetrics = []rewardMetric{
+	{metric{title: "Training loss"}, func(m prm.Metrics) *float64 { return m.Loss }},
+	{metric{title: "Training pairs ordered right, %", bounds: [2]float64{0.5, 1}, share: true}, func(m prm.Metrics) *float64 { return m.Accuracy }},
+	{metric{title: "Validation Top-1, %", bounds: [2]float64{0.5, 1}, share: true, dotted: true}, func(m prm.Metrics) *float64 { return m.Top1 }},
+	{metric{title: "Validation MRR, %", bounds: [2]float64{0.5, 1}, share: true, dotted: true}, func(m prm.Metrics) *float64 { return m.MRR }},
 }
 
 // curves draws every metric that some run has.
 func curves(runs []Run) []curve {
+	names := make([]string, len(runs))
+	for i, run := range runs {
+		names[i] = run.Name
+	}
 	var all []curve
-	for _, m := range metrics {
-		series := make([][]point, len(runs))
-		any := false
+	for _, m := range rewardMetrics {
+		lines := make([][]point, len(runs))
 		for i, run := range runs {
-			series[i] = m.points(run.Metrics)
-			any = any || len(series[i]) > 0
+			lines[i] = m.points(run.Metrics)
 		}
-		if any {
-			all = append(all, m.draw(runs, series))
+		if anyPoints(lines) {
+			all = append(all, m.draw(names, lines, true))
 		}
 	}
 	return all
+}
+
+func anyPoints(lines [][]point) bool {
+	return slices.ContainsFunc(lines, func(points []point) bool { return len(points) > 0 })
 }
 
 type point struct {
@@ -98,36 +111,40 @@ type point struct {
 }
 
 // points takes the finite values of a metric by step.
-func (m metric) points(lines []prm.Metrics) []point {
+func (m rewardMetric) points(lines []prm.Metrics) []point {
 	var points []point
 	for _, l := range lines {
-		y := m.value(l)
-		if y == nil || math.IsNaN(*y) || math.IsInf(*y, 0) {
-			continue
+		if y := m.value(l); y != nil {
+			points = m.add(points, l.Step, *y, l.Best)
 		}
-		p := point{x: float64(l.Step), y: *y}
-		if m.share {
-			p.y *= 100
-		}
-		if l.Best { // the ones before were the best only so far
-			for i := range points {
-				points[i].best = false
-			}
-			p.best = true
-		}
-		points = append(points, p)
 	}
 	return points
 }
 
-// draw draws one metric of all runs. Every step is shown of the first run only,
-// so that the trends of the others can be seen.
-func (m metric) draw(runs []Run, series [][]point) curve {
+// add appends a value, if it is finite.
+func (m metric) add(points []point, step int, y float64, best bool) []point {
+	if math.IsNaN(y) || math.IsInf(y, 0) {
+		return points
+	}
+	if m.share {
+		y *= 100
+	}
+	if best { // the ones before were the best only so far
+		for i := range points {
+			points[i].best = false
+		}
+	}
+	return append(points, point{float64(step), y, best})
+}
+
+// draw draws one metric as lines of the given names. With faint, every step is shown of
+// the first one only, so that the trends of the others can be seen.
+func (m metric) draw(names []string, series [][]point, faint bool) curve {
 	x, y := axis{low: 0, high: 1}, axis{low: m.bounds[0], high: m.bounds[1]}
 	if m.share {
 		y = axis{low: 100 * y.low, high: 100 * y.high}
 	}
-	longest := 1
+	longest, first := 1, series[0]
 	for _, points := range series {
 		longest = max(longest, len(points))
 		for _, p := range points {
@@ -146,15 +163,14 @@ func (m metric) draw(runs []Run, series [][]point) curve {
 	}
 	y.round()
 	c := curve{Title: m.title, X: x.ticks(), Y: y.ticks()}
-	if !m.dotted {
-		all := binned(m.points(runs[0].Metrics), faintPoints)
-		c.Lines = append(c.Lines, line{Faint: true, Points: polyline(all, x, y)})
+	if faint && !m.dotted {
+		c.Lines = append(c.Lines, line{Faint: true, Points: polyline(binned(first, faintPoints), x, y)})
 	}
 	for i, points := range series {
 		l := line{Series: i % seriesStyles, Points: polyline(points, x, y)}
 		if m.dotted || len(points) == 1 {
 			for _, p := range points {
-				l.Dots = append(l.Dots, dot{x.place(p.x), 100 - y.place(p.y), p.best, fmt.Sprintf("%s, step %.0f: %.1f", runs[i].Name, p.x, p.y)})
+				l.Dots = append(l.Dots, dot{x.place(p.x), 100 - y.place(p.y), p.best, fmt.Sprintf("%s, step %.0f: %.1f", names[i], p.x, p.y)})
 			}
 		}
 		if len(points) > 0 {

@@ -34,7 +34,9 @@ type Page struct {
 	Facts []Fact
 	// Runs are the trainings. The first is the one that the page is about, the
 	// others are its ablations.
-	Runs        []Run
+	Runs []Run
+	// Policies are the trainings of policies, compared with the first.
+	Policies    []Policy
 	Annotations []Annotation
 	// Tests are the results of localisation, in the order shown. Those of the
 	// first run are shown in full, those of the others beside it.

@@ -20,6 +20,7 @@ type view struct {
 	Curves    []curve
 	Legend    []legendEntry
 	Training  grid
+	Trained   *policyView
 	Configs   []configuration
 	Yields    grid
 	Counted   []counted
@@ -38,6 +39,7 @@ func newView(p Page) view {
 		Curves:    curves(p.Runs),
 		Legend:    legend(p.Runs),
 		Training:  trainings(p.Runs),
+		Trained:   trainedPolicies(p.Policies),
 		Configs:   configurations(p.Runs),
 		Yields:    yields(p.Annotations),
 		Counted:   countedAnnotations(p.Annotations),

@@ -4,6 +4,7 @@ package series
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"caper/data"
 )
@@ -55,6 +57,7 @@ func Parse(text []byte) (Line, error) {
 	delete(fields, "step")
 	line := Line{Step: int(step)}
 	line.add("", fields)
+	slices.SortFunc(line.Values, func(a, b Value) int { return cmp.Compare(a.Name, b.Name) }) // "/" may sort otherwise within names
 	return line, nil
 }
 
@@ -94,6 +97,27 @@ func numbers(list []any) ([]float64, bool) {
 		all = append(all, n)
 	}
 	return all, len(all) > 0
+}
+
+// Value returns the number of that name.
+func (l Line) Value(name string) (float64, bool) {
+	i, ok := slices.BinarySearchFunc(l.Values, name, func(v Value, name string) int { return cmp.Compare(v.Name, name) })
+	if !ok {
+		return 0, false
+	}
+	return l.Values[i].Number, true
+}
+
+// Parts returns the numbers of the field of that name, an object, by the rest of their
+// names.
+func (l Line) Parts(of string) map[string]float64 {
+	all := map[string]float64{}
+	for _, v := range l.Values {
+		if part, ok := strings.CutPrefix(v.Name, of+"/"); ok {
+			all[part] = v.Number
+		}
+	}
+	return all
 }
 
 // maxPlaces bounds the length of counts that are written as an object.

@@ -78,3 +78,21 @@ func TestReaderFollows(t *testing.T) {
 		t.Errorf("a line without a step: %v, %v", lines, err)
 	}
 }
+
+func TestFields(t *testing.T) {
+	l, err := Parse([]byte(`{"step":1,"a-b":1,"a":{"z":2,"b":{"c":3}},"ab":4}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]float64{"a-b": 1, "a/z": 2, "a/b/c": 3, "ab": 4} {
+		if got, ok := l.Value(name); !ok || got != want {
+			t.Errorf("%s: %v, %v", name, got, ok)
+		}
+	}
+	if _, ok := l.Value("a"); ok {
+		t.Error("an object is no number")
+	}
+	if got := l.Parts("a"); !cmp.Equal(got, map[string]float64{"z": 2, "b/c": 3}) {
+		t.Errorf("parts %v", got)
+	}
+}
