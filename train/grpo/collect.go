@@ -56,20 +56,18 @@ func (c *collector) collect(ctx context.Context, step int, questions []int, took
 }
 
 // finish waits for the execution of groups, scores them and gives them their advantages.
-func (c *collector) finish(groups []*group, took *phases) error {
-	var first error
+func (c *collector) finish(groups []*group, took *phases) (err error) {
+	started := time.Now()
 	for _, g := range groups {
-		started := time.Now()
-		err := <-g.judged
-		executed := time.Now()
-		took.Execute += executed.Sub(started).Seconds()
-		if err == nil && first == nil {
-			err = c.judge(g)
-		}
-		took.Score += time.Since(executed).Seconds()
-		first = cmp.Or(first, err)
+		err = cmp.Or(err, <-g.judged)
 	}
-	return first
+	executed := time.Now()
+	took.Execute += executed.Sub(started).Seconds()
+	if err == nil {
+		err = c.judge(groups)
+	}
+	took.Score += time.Since(executed).Seconds()
+	return err
 }
 
 // draw samples; each group is executed from when it is complete.
@@ -121,19 +119,23 @@ func (c *collector) begin(ctx context.Context, drawn rollout.Group) *group {
 	return g
 }
 
-// judge scores an executed group and gives its tokens their advantages.
-func (c *collector) judge(g *group) error {
-	q := c.questions[g.question]
+// judge scores executed groups and gives their tokens their advantages.
+func (c *collector) judge(groups []*group) (err error) {
 	if c.scorer != nil {
-		prompt, err := c.scored(q)
-		if err != nil {
-			return fmt.Errorf("question %s: %w", q.ID, err)
+		asked := make([]reward.Group, len(groups))
+		for i, g := range groups {
+			q := c.questions[g.question]
+			if asked[i].Prompt, err = c.scored(q); err != nil {
+				return fmt.Errorf("question %s: %w", q.ID, err)
+			}
+			asked[i].Answers = g.answers
 		}
-		c.scorer.Score(prompt, g.answers)
+		c.scorer.Score(asked)
 	}
-	var err error
-	if g.advantages, g.rewarded, err = c.crediting.credit(g.answers); err != nil {
-		return fmt.Errorf("question %s: %w", q.ID, err)
+	for _, g := range groups {
+		if g.advantages, g.rewarded, err = c.crediting.credit(g.answers); err != nil {
+			return fmt.Errorf("question %s: %w", c.questions[g.question].ID, err)
+		}
 	}
 	return nil
 }

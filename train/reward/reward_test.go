@@ -190,7 +190,7 @@ func score(t *testing.T, kind Kind, of func([]string) float64, all []*Answer) *f
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Score("prompt", all)
+	s.Score([]Group{{"prompt", all}})
 	return f
 }
 

@@ -30,53 +30,62 @@ func NewScorer(scorer ClauseScorer, kind Kind, temperature float64) (*Scorer, er
 	return &Scorer{scorer, kind, temperature}, nil
 }
 
-// Score fills in Scores, and Prefixes where the kind needs them, of the answers to one
-// prompt that are queries: all in one packed tree, equal ones once. A score that is no
-// finite number makes the reward missing.
-func (s *Scorer) Score(prompt string, answers []*Answer) {
-	request := model.Request{Prompt: prompt}
-	places := map[string]int{}
-	ask := func(query string) {
-		if _, known := places[query]; known {
-			return
-		}
-		places[query] = len(request.Queries)
-		request.Queries = append(request.Queries, eval.ScoreRequest("", []string{query}).Queries...)
-	}
-	for _, a := range answers {
-		if a.Query != "" {
-			ask(a.Query)
-		}
-		if s.kind == Token {
-			for _, prefix := range a.prefixes() {
-				ask(prefix)
+// Group are the answers to one prompt.
+type Group struct {
+	Prompt  string // as the reward model reads it
+	Answers []*Answer
+}
+
+// Score fills in Scores, and Prefixes where the kind needs them, of those answers that are
+// queries: of a group in one packed tree, equal ones once. A score that is no finite number
+// makes the reward missing.
+func (s *Scorer) Score(groups []Group) {
+	requests := make([]model.Request, len(groups))
+	places := make([]map[string]int, len(groups)) // of queries in their request
+	for i, g := range groups {
+		requests[i].Prompt, places[i] = g.Prompt, map[string]int{}
+		for _, a := range g.Answers {
+			for _, query := range s.queries(a) {
+				if _, known := places[i][query]; !known {
+					places[i][query] = len(requests[i].Queries)
+					requests[i].Queries = append(requests[i].Queries, eval.ScoreRequest("", []string{query}).Queries...)
+				}
 			}
 		}
 	}
-	if len(request.Queries) == 0 {
-		return
+	for i, scores := range s.scorer.Score(requests) {
+		for _, a := range groups[i].Answers {
+			if a.Query != "" {
+				s.fill(a, places[i], scores)
+			}
+		}
 	}
-	scores := s.scorer.Score([]model.Request{request})[0]
-	for _, a := range answers {
-		if a.Query == "" {
-			continue
-		}
-		a.Scores = s.probabilities(scores[places[a.Query]].Clauses)
-		a.Prefixes = nil
-		if s.kind == Token {
-			a.Prefixes = s.ofPrefixes(a, places, scores)
-		}
-		if !finite(a.Scores) || !finite(a.Prefixes) || len(a.Scores) != len(a.Clauses) {
-			a.Missing = "score"
-		}
+}
+
+// queries are the texts whose scores an answer needs.
+func (s *Scorer) queries(a *Answer) []string {
+	switch {
+	case a.Query == "":
+		return nil
+	case s.kind == Token:
+		return append(a.prefixes(), a.Query)
+	}
+	return []string{a.Query}
+}
+
+// fill sets the probabilities of an answer.
+func (s *Scorer) fill(a *Answer, places map[string]int, scores []model.Scores) {
+	a.Scores, a.Prefixes = s.probabilities(scores[places[a.Query]].Clauses), nil
+	if s.kind == Token {
+		a.Prefixes = s.ofPrefixes(a, places, scores)
+	}
+	if !finite(a.Scores) || !finite(a.Prefixes) || len(a.Scores) != len(a.Clauses) {
+		a.Missing = "score"
 	}
 }
 
 // prefixes are the query up to the end of each token.
 func (a *Answer) prefixes() []string {
-	if a.Query == "" {
-		return nil
-	}
 	texts := make([]string, len(a.Ends))
 	for t, end := range a.Ends {
 		texts[t] = a.Query[:min(max(end-a.Start, 0), len(a.Query))]
