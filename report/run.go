@@ -6,42 +6,100 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/pelletier/go-toml/v2"
 
 	"caper/data"
 	"caper/eval"
+	"caper/report/series"
 	"caper/train/prm"
 	"caper/train/run"
 )
 
-// RunPage makes the page of a run folder (config.toml, metrics.jsonl) and of
-// results that `caper localize --json` printed. A result is the name of a file, or
-// NAME=FILE to name the test; the natural and the balanced result of one test share
-// its name.
-func RunPage(dir string, results []string) (Page, error) {
-	config, err := prm.LoadConfig(filepath.Join(dir, "config.toml"), nil)
+// RunPage makes the page of run folders (config.toml, metrics.jsonl), those of one kind
+// drawn over each other, with results that other commands wrote. localized are files of
+// `caper localize --json` on the only reward model; FILE or NAME=FILE to name the test, and
+// the natural and the balanced result of one test share its name. verdicts are files of
+// `caper eval ex` on answers of a policy, RUN=FILE.
+func RunPage(dirs, localized, verdicts []string) (Page, error) {
+	var p Page
+	var names []string
+	for _, dir := range dirs {
+		name := filepath.Base(filepath.Clean(dir))
+		if slices.Contains(names, name) {
+			name = filepath.Clean(dir)
+		}
+		names = append(names, name)
+		if err := p.addRun(dir, name); err != nil {
+			return Page{}, err
+		}
+	}
+	if len(localized) > 0 {
+		if len(p.Runs) != 1 {
+			return Page{}, fmt.Errorf("report: results of caper localize belong to one reward model, and %d are given", len(p.Runs))
+		}
+		var err error
+		if p.Tests, err = readTests(p.Runs[0].Name, localized); err != nil {
+			return Page{}, err
+		}
+	}
+	for _, given := range verdicts {
+		if err := p.addVerdicts(given); err != nil {
+			return Page{}, err
+		}
+	}
+	p.introduce(names)
+	return p, nil
+}
+
+// addRun adds a run folder to those of its kind.
+func (p *Page) addRun(dir, name string) error {
+	path := filepath.Join(dir, run.ConfigName)
+	text, err := os.ReadFile(path)
 	if err != nil {
-		return Page{}, fmt.Errorf("report: %s is not a run folder: %w", dir, err)
+		return fmt.Errorf("report: %s is not a run folder: %w", dir, err)
+	}
+	var sections struct {
+		Loss *struct{ Margin string }
+	}
+	if err := toml.Unmarshal(text, &sections); err == nil && sections.Loss == nil {
+		return p.addPolicy(dir, name, string(text))
+	}
+	config, err := prm.LoadConfig(path, nil)
+	if err != nil {
+		return fmt.Errorf("report: %s is not a run folder: %w", dir, err)
 	}
 	metrics, err := run.ReadMetrics[prm.Metrics](dir)
 	if err != nil {
-		return Page{}, fmt.Errorf("report: %w", err)
+		return fmt.Errorf("report: %w", err)
 	}
-	name := filepath.Base(filepath.Clean(dir))
-	tests, err := readTests(name, results)
-	if err != nil {
-		return Page{}, err
-	}
-	p := Page{
-		Title:   "Clause-PRM run " + name,
-		Summary: fmt.Sprintf("A Clause-PRM trained on %s, from %s.", strings.Join(config.Train.Tuples, ", "), startOf(config)),
-		Runs:    []Run{{Name: name, Config: config, Metrics: metrics}},
-		Tests:   tests,
-	}
-	if info, err := os.Stat(filepath.Join(dir, "metrics.jsonl")); err == nil {
+	p.Runs = append(p.Runs, Run{Name: name, Config: config, Metrics: metrics})
+	p.dateOf(dir)
+	return nil
+}
+
+// dateOf makes the page as new as the newest run.
+func (p *Page) dateOf(dir string) {
+	if info, err := os.Stat(filepath.Join(dir, series.FileName)); err == nil && info.ModTime().After(p.Date) {
 		p.Date = info.ModTime()
 	}
-	return p, nil
+}
+
+// introduce gives the page its title and summary.
+func (p *Page) introduce(names []string) {
+	switch {
+	case len(names) > 1:
+		p.Title = "Runs " + enumerated(names)
+		p.Summary = fmt.Sprintf("%d trainings beside each other.", len(names))
+	case len(p.Runs) == 1:
+		c := p.Runs[0].Config
+		p.Title = "Clause-PRM run " + names[0]
+		p.Summary = fmt.Sprintf("A Clause-PRM trained on %s, from %s.", strings.Join(c.Train.Tuples, ", "), startOf(c))
+	case len(p.Policies) == 1:
+		p.Title, p.Summary = "Policy run "+names[0], p.Policies[0].summary()
+	}
 }
 
 func startOf(c prm.Config) string {

@@ -55,7 +55,7 @@ func writeJSON(t *testing.T, v any) string {
 func TestRunPage(t *testing.T) {
 	dir := writeRun(t)
 	natural, balanced := drawnLocalization(1, 2, false), drawnLocalization(1, 2, true)
-	p, err := RunPage(dir, []string{"test=" + writeJSON(t, natural), "test=" + writeJSON(t, balanced), writeJSON(t, natural)})
+	p, err := RunPage([]string{dir}, []string{"test=" + writeJSON(t, natural), "test=" + writeJSON(t, balanced), writeJSON(t, natural)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestRunPageErrors(t *testing.T) {
 		"twice the same":  {dir, []string{"a=" + result, "a=" + result}, []string{`"a"`, "NAME=FILE"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := RunPage(test.dir, test.results)
+			_, err := RunPage([]string{test.dir}, test.results, nil)
 			if err == nil {
 				t.Fatal("no error")
 			}

@@ -38,7 +38,7 @@ type commands struct {
 	Plan     planCommand     `cmd:"" help:"Memory and time of training a model on some GPUs; no GPU needed."`
 	Localize localizeCommand `cmd:"" help:"Find the faulty clause of failed queries with a Clause-PRM, and measure it."`
 	Verify   verifyCommand   `cmd:"" help:"Choose one of a question's samples by vote and by a Clause-PRM, and measure each way."`
-	Report   reportCommand   `cmd:"" help:"Write a self-contained HTML report of a run."`
+	Report   reportCommand   `cmd:"" help:"Show runs: a self-contained HTML page, or TensorBoard event files."`
 	Score    scoreCommand    `cmd:"" help:"Score every clause of candidate queries."`
 	Eval     struct {
 		EX      evalEXCommand      `cmd:"" name:"ex" help:"Execution accuracy of predictions."`

@@ -20,6 +20,7 @@ type trainGRPOCommand struct {
 	Profile     string   `help:"Measure the steps: trace.json (ui.perfetto.dev), operators.txt, cpu.pprof and memory.pprof." type:"path" placeholder:"DIR"`
 	JSON        bool     `help:"Print the outcome as JSON on stdout."`
 	deviceFlag  `embed:""`
+	metricsFlag `embed:""`
 }
 
 func (c *trainGRPOCommand) Help() string {
@@ -46,6 +47,11 @@ func (c *trainGRPOCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	stop, err := c.serve(config.Train.Out)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	outcome, err := trainGRPO(ctx, config, run.Options{Resume: c.Resume, Profile: c.Profile, Device: device})
 	if errors.As(err, new(*settings.Error)) {
 		return usageError{err}

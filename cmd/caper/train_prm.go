@@ -19,6 +19,7 @@ type trainPRMCommand struct {
 	Profile     string   `help:"Measure the steps: trace.json (ui.perfetto.dev), operators.txt, cpu.pprof and memory.pprof." type:"path" placeholder:"DIR"`
 	JSON        bool     `help:"Print the outcome as JSON on stdout."`
 	deviceFlag  `embed:""`
+	metricsFlag `embed:""`
 }
 
 func (c *trainPRMCommand) Help() string {
@@ -44,6 +45,11 @@ func (c *trainPRMCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	stop, err := c.serve(config.Train.Out)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	outcome, err := trainPRM(ctx, config, run.Options{Resume: c.Resume, Profile: c.Profile, Device: device})
 	if errors.As(err, new(*settings.Error)) {
 		return usageError{err}
