@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"caper/data"
@@ -24,7 +25,7 @@ type group struct {
 	advantages [][]float32
 	lost       map[string]int // reasons of samples that never came
 
-	judged chan error // what became of the execution
+	executed, judged chan error // what became of the execution; and, where scores are computed aside, of them
 }
 
 // collector samples and judges.
@@ -37,6 +38,10 @@ type collector struct {
 	scorer    *reward.Scorer                      // nil without a reward model
 	scored    func(data.Question) (string, error) // the prompt as the reward model reads it
 	crediting crediting
+	// aside says that the scorer has a device of its own: groups are scored while others
+	// are sampled, which leaves cores idle.
+	aside   bool
+	scoring *sync.Mutex
 }
 
 // phases are the seconds that parts of a step took: while sampling, queries are executed,
@@ -55,19 +60,31 @@ func (c *collector) collect(ctx context.Context, step int, questions []int, took
 	return groups, c.finish(groups, took)
 }
 
-// finish waits for the execution of groups, scores them and gives them their advantages.
+// finish waits for the execution of groups and for their scores, and gives them their
+// advantages.
 func (c *collector) finish(groups []*group, took *phases) (err error) {
 	started := time.Now()
 	for _, g := range groups {
-		err = cmp.Or(err, <-g.judged)
+		err = cmp.Or(err, <-g.executed)
 	}
 	executed := time.Now()
 	took.Execute += executed.Sub(started).Seconds()
-	if err == nil {
-		err = c.judge(groups)
+	for _, g := range groups {
+		err = cmp.Or(err, <-g.judged)
+	}
+	if err == nil && !c.aside {
+		err = c.score(groups...)
 	}
 	took.Score += time.Since(executed).Seconds()
-	return err
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		if g.advantages, g.rewarded, err = c.crediting.credit(g.answers); err != nil {
+			return fmt.Errorf("question %s: %w", c.questions[g.question].ID, err)
+		}
+	}
+	return nil
 }
 
 // draw samples; each group is executed from when it is complete.
@@ -101,7 +118,7 @@ func (c *collector) draw(ctx context.Context, step int, questions []int) ([]*gro
 	}
 	for i, g := range groups {
 		if g == nil { // none of its samples came
-			groups[i] = &group{question: questions[i], lost: map[string]int{"group": 1}, judged: closed}
+			groups[i] = &group{question: questions[i], lost: map[string]int{"group": 1}, executed: closed, judged: closed}
 		}
 	}
 	return groups, nil
@@ -109,34 +126,39 @@ func (c *collector) draw(ctx context.Context, step int, questions []int) ([]*gro
 
 var closed = func() chan error { c := make(chan error); close(c); return c }()
 
-// begin lets a group's answers be executed.
+// begin lets a group's answers be executed, and scored where that is done aside.
 func (c *collector) begin(ctx context.Context, drawn rollout.Group) *group {
-	g := &group{question: drawn.Question, samples: drawn.Samples, lost: drawn.Lost, judged: make(chan error, 1)}
+	g := &group{question: drawn.Question, samples: drawn.Samples, lost: drawn.Lost, executed: make(chan error, 1), judged: make(chan error, 1)}
 	for _, s := range drawn.Samples {
 		g.answers = append(g.answers, answerOf(c.words, s.Text, s.Tokens))
 	}
-	go func() { g.judged <- c.executor.Execute(ctx, c.questions[g.question], g.answers) }()
+	go func() {
+		defer close(g.judged)
+		err := c.executor.Execute(ctx, c.questions[g.question], g.answers)
+		g.executed <- err
+		if err == nil && c.aside {
+			g.judged <- c.score(g)
+		}
+	}()
 	return g
 }
 
-// judge scores executed groups and gives their tokens their advantages.
-func (c *collector) judge(groups []*group) (err error) {
-	if c.scorer != nil {
-		asked := make([]reward.Group, len(groups))
-		for i, g := range groups {
-			q := c.questions[g.question]
-			if asked[i].Prompt, err = c.scored(q); err != nil {
-				return fmt.Errorf("question %s: %w", q.ID, err)
-			}
-			asked[i].Answers = g.answers
-		}
-		c.scorer.Score(asked)
+// score scores executed groups, where there is a reward model.
+func (c *collector) score(groups ...*group) (err error) {
+	if c.scorer == nil {
+		return nil
 	}
-	for _, g := range groups {
-		if g.advantages, g.rewarded, err = c.crediting.credit(g.answers); err != nil {
-			return fmt.Errorf("question %s: %w", c.questions[g.question].ID, err)
+	asked := make([]reward.Group, len(groups))
+	for i, g := range groups {
+		q := c.questions[g.question]
+		if asked[i].Prompt, err = c.scored(q); err != nil {
+			return fmt.Errorf("question %s: %w", q.ID, err)
 		}
+		asked[i].Answers = g.answers
 	}
+	c.scoring.Lock()
+	defer c.scoring.Unlock()
+	c.scorer.Score(asked)
 	return nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"caper/data"
@@ -220,7 +221,7 @@ func (t *trainer) makeCollector(ctx context.Context, extract func(string) string
 	by := eval.Rule(cmp.Or(c.Reward.Rule, string(t.bench.Rule())))
 	x := reward.NewExecutor(t.bench, eval.ExecutionOptions{Rule: by, Workers: cmp.Or(c.Reward.Workers, runtime.GOMAXPROCS(0)),
 		Cache: sqlexec.NewCache(c.Reward.CacheMB << 20), Schemas: eval.NewSchemas(t.bench)}, extract)
-	t.collector = collector{words: t.Model.Tokenizer, executor: x, scored: t.bench.Prompt, crediting: c.crediting()}
+	t.collector = collector{words: t.Model.Tokenizer, executor: x, scored: t.bench.Prompt, scoring: new(sync.Mutex), crediting: c.crediting()}
 	if t.tooLong, err = t.collector.ask(questions, t.prompter(), c.longestPrompt()); err != nil {
 		return err
 	}
@@ -288,10 +289,19 @@ func (t *trainer) draws(rule sampling.Rule, samples int) (o rollout.Options, err
 		Seed: c.Train.Seed, Memory: generate.Options{Tokens: c.Rollout.CacheTokens, Batch: c.Rollout.Batch}}, nil
 }
 
-// makeScorer loads the reward model.
+// makeScorer loads the reward model: on the processor to a device of its own, which
+// computes with half of the threads while others sample.
 func (t *trainer) makeScorer() error {
 	c := t.config
-	m, err := model.Load(c.Reward.Model, t.Device, model.Frozen)
+	device := t.Device
+	if t.collector.aside = engine.GPUOf(device) == nil; t.collector.aside {
+		precision, err := engine.ParsePrecision(c.Train.Precision)
+		if err != nil {
+			return err
+		}
+		device = engine.CPU(max(1, cmp.Or(c.Train.Threads, runtime.GOMAXPROCS(0))/2), engine.WithPrecision(precision))
+	}
+	m, err := model.Load(c.Reward.Model, device, model.Frozen)
 	if err != nil {
 		return err
 	}
