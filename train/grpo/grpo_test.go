@@ -296,6 +296,13 @@ func TestReport62MissingRewardsOfAStep(t *testing.T) {
 }
 
 func TestSourceFails(t *testing.T) {
+	// Where no answer has a reward, step after step, the run ends.
+	poor := opened(t, smallConfig(t, "train.max_bad_steps=2"))
+	poor.use(&fixed{texts: func(int) []string { return nil }, lost: map[string]int{"refused": 6}})
+	step(t, poor)
+	if _, err := poor.Step(t.Context()); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("%v", err)
+	}
 	r := opened(t, smallConfig(t))
 	broken := errors.New("the server is gone")
 	r.use(&fixed{texts: func(q int) []string { return answersTo(r, q, 1, 2) }, broken: broken})

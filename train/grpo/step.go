@@ -38,9 +38,12 @@ func (t *trainer) Step(ctx context.Context) ([]run.Figure, error) {
 	if err := t.learn(&m, groups); err != nil {
 		return nil, err
 	}
+	if err := t.checkRewards(&m, len(groups)); err != nil {
+		return nil, err
+	}
 	took.Train = time.Since(learning).Seconds()
 	t.wait(&took)
-	if err := t.collector.source.Update(ctx, t.Model, t.state.Step); err != nil {
+	if err := t.collector.source.Update(ctx, t.Model, t.state.Step); err != nil && ctx.Err() == nil {
 		return nil, fmt.Errorf("weights of step %d: %w", t.state.Step, err)
 	}
 	m.Step, m.Epoch = t.state.Step, float64(t.state.Epoch)+float64(t.state.Next)/float64(len(t.order))
@@ -159,6 +162,20 @@ func (t *trainer) learn(m *Metrics, groups []*group) error {
 	t.state.BadRun = 0
 	t.adjustEntropy(first.entropy)
 	m.learned(t, first, last, norm, rate)
+	return nil
+}
+
+// checkRewards ends a run in which no answer has had a reward for some steps: what is wrong
+// will not mend itself.
+func (t *trainer) checkRewards(m *Metrics, groups int) error {
+	if m.Empty < groups {
+		t.state.Unrewarded = 0
+		return nil
+	}
+	t.state.Unrewarded++
+	if most := t.config.Train.MaxBadSteps; t.state.Unrewarded >= most {
+		return fmt.Errorf("no answer of %d steps in a row has a reward (in the last one, lost: %v, missing: %v): run the same command with --resume once that is mended", most, m.Lost, m.Missing)
+	}
 	return nil
 }
 
