@@ -1,8 +1,8 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -66,27 +66,28 @@ type alone struct {
 	Phases     bars
 }
 
-// policyMetric is a curve with the field that it shows.
+// policyMetric is a curve with the field that it shows, and one that must not be 0 for it
+// to mean anything, if there is such a one.
 type policyMetric struct {
 	metric
-	field string
+	field, when string
 }
 
 var policyMetrics = []policyMetric{
-	{metric{title: "Validation: execution accuracy, %", bounds: [2]float64{0, 0}, share: true, dotted: true}, "validation_ex"},
-	{metric{title: "Samples whose result is right, %", share: true}, "ex"},
-	{metric{title: "Mean reward of a sample"}, "reward"},
-	{metric{title: "Loss"}, "loss"},
-	{metric{title: "Entropy, nats a token"}, "entropy"},
-	{metric{title: "KL to the reference"}, "kl"},
-	{metric{title: "KL from sampler to trainer"}, "sampler_trainer_kl"},
-	{metric{title: "Tokens past a clip bound, %", share: true}, "clip_share"},
-	{metric{title: "Standard deviation of advantages"}, "advantage_std"},
-	{metric{title: "Gradient norm"}, "grad_norm"},
-	{metric{title: "Tokens of an answer"}, "length"},
-	{metric{title: "Clauses of a query"}, "agreement/clauses"},
-	{metric{title: "Reward model against execution: AUC, %", bounds: [2]float64{0.5, 1}, share: true}, "agreement/auc"},
-	{metric{title: "Time waited for execution and scores, %", share: true}, "waited"},
+	{metric{title: "Validation: execution accuracy, %", share: true, dotted: true}, "validation_ex", ""},
+	{metric{title: "Samples whose result is right, %", share: true}, "ex", ""},
+	{metric{title: "Mean reward of a sample"}, "reward", ""},
+	{metric{title: "Loss"}, "loss", ""},
+	{metric{title: "Entropy, nats a token"}, "entropy", ""},
+	{metric{title: "KL to the reference"}, "kl", ""},
+	{metric{title: "KL from sampler to trainer"}, "sampler_trainer_kl", ""},
+	{metric{title: "Tokens past a clip bound, %", share: true}, "clip_share", ""},
+	{metric{title: "Standard deviation of advantages"}, "advantage_std", ""},
+	{metric{title: "Gradient norm"}, "grad_norm", ""},
+	{metric{title: "Tokens of an answer"}, "length", ""},
+	{metric{title: "Clauses of a query"}, "agreement/clauses", ""},
+	{metric{title: "Reward model against execution: AUC, %", bounds: [2]float64{0.5, 1}, share: true}, "agreement/auc", "agreement/defined"},
+	{metric{title: "Time waited for execution and scores, %", share: true}, "waited", ""},
 }
 
 // trainedPolicies makes the section on policies; nil without any.
@@ -94,7 +95,10 @@ func trainedPolicies(all []Policy) *policyView {
 	if len(all) == 0 {
 		return nil
 	}
-	t := &policyView{Title: "Policy", About: "A policy samples answers; execution and, where there is one, the reward model judge them; what earned more becomes likelier."}
+	t := &policyView{Title: "Policy", About: "A policy learns to write the queries of examples."}
+	if slices.ContainsFunc(all, Policy.samples) {
+		t.About = "A policy samples answers; execution and, where there is one, the reward model judge them; what earned more becomes likelier."
+	}
 	if len(all) > 1 {
 		t.Title = "Policies"
 	}
@@ -119,10 +123,18 @@ func trainedPolicies(all []Policy) *policyView {
 	return t
 }
 
+// samples tells a policy trained by reward.
+func (p Policy) samples() bool { return len(values(p.Lines, "samples")) > 0 }
+
 func (m policyMetric) points(lines []series.Line) []point {
 	var points []point
 	for _, l := range lines {
-		if y, ok := l.Value(m.field); ok {
+		y, ok := l.Value(m.field)
+		if m.when != "" && ok {
+			defined, _ := l.Value(m.when)
+			ok = defined != 0
+		}
+		if ok {
 			best, _ := l.Value("best")
 			points = m.add(points, l.Step, y, best == 1)
 		}
@@ -179,18 +191,15 @@ func breakdown(m metric, lines []series.Line, field string, shares bool) *curve 
 	return &c
 }
 
-// mostSeen returns the names seen most often, as many as there are line styles, clauses in
-// the order of a query and others by their count.
+// mostSeen returns the names seen most often, as many as there are line styles; clauses in
+// the order of a query.
 func mostSeen(seen map[string]int) []string {
 	var names []string
 	for name := range seen {
 		names = append(names, name)
 	}
 	slices.SortFunc(names, func(a, b string) int {
-		if seen[a] != seen[b] {
-			return seen[b] - seen[a]
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(cmp.Compare(seen[b], seen[a]), cmp.Compare(sql.ClauseKind(a).Rank(), sql.ClauseKind(b).Rank()), strings.Compare(a, b))
 	})
 	names = names[:min(len(names), seriesStyles)]
 	slices.SortStableFunc(names, func(a, b string) int { return sql.ClauseKind(a).Rank() - sql.ClauseKind(b).Rank() })
@@ -259,10 +268,7 @@ func phases(lines []series.Line) bars {
 		names = append(names, name)
 	}
 	slices.SortFunc(names, func(a, b string) int {
-		if sums[a] != sums[b] {
-			return int(math.Copysign(1, sums[b]-sums[a]))
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(cmp.Compare(sums[b], sums[a]), strings.Compare(a, b))
 	})
 	var values []float64
 	for _, name := range names {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -118,23 +119,34 @@ type configuration struct {
 	Differences []string
 }
 
-func configurations(runs []Run) []configuration {
+func configurations(p Page) []configuration {
 	var all []configuration
-	for i, run := range runs {
-		c := configuration{Run: run.Name}
-		if i == 0 {
-			c.Text = run.Config.Text()
+	add := func(first, name, text string) {
+		c := configuration{Run: name}
+		if first == "" {
+			c.Text = text
 		} else {
-			c.Differences = differences(runs[0].Config, run.Config)
+			c.Differences = differences(first, text)
 		}
 		all = append(all, c)
+	}
+	first := ""
+	for _, run := range p.Runs {
+		text := run.Config.Text()
+		add(first, run.Name, text)
+		first = cmp.Or(first, text)
+	}
+	first = ""
+	for _, policy := range p.Policies {
+		add(first, policy.Name, policy.Config)
+		first = cmp.Or(first, policy.Config)
 	}
 	return all
 }
 
 // differences lists the keys that b sets otherwise than a, except for the run
 // folder, which always differs.
-func differences(a, b prm.Config) []string {
+func differences(a, b string) []string {
 	before, after := settings(a), settings(b)
 	var list []string
 	for _, key := range slices.Sorted(maps.Keys(after)) {
@@ -145,11 +157,12 @@ func differences(a, b prm.Config) []string {
 	return list
 }
 
-// settings returns every key of a configuration, as section.key, with its value.
-func settings(c prm.Config) map[string]string {
+// settings returns every key of a configuration, as section.key, with its value; none of
+// a text that is no configuration.
+func settings(text string) map[string]string {
 	var sections map[string]map[string]any
-	if err := toml.Unmarshal([]byte(c.Text()), &sections); err != nil {
-		panic(err) // Text writes what toml.Marshal gave
+	if err := toml.Unmarshal([]byte(text), &sections); err != nil {
+		return nil
 	}
 	flat := map[string]string{}
 	for section, keys := range sections {

@@ -40,7 +40,7 @@ func newView(p Page) view {
 		Legend:    legend(p.Runs),
 		Training:  trainings(p.Runs),
 		Trained:   trainedPolicies(p.Policies),
-		Configs:   configurations(p.Runs),
+		Configs:   configurations(p),
 		Yields:    yields(p.Annotations),
 		Counted:   countedAnnotations(p.Annotations),
 		Shown:     shownExamples(p.Examples),
