@@ -60,3 +60,28 @@ func TestPlanOfData(t *testing.T) {
 		}
 	}
 }
+
+// A configuration is planned, with overrides, in place of a model.
+func TestPlanOfConfiguration(t *testing.T) {
+	path := filepath.Join("..", "..", "configs", "caper-9b-grpo.toml")
+	var n plan.Needs
+	if err := json.Unmarshal([]byte(must(t, "plan", "--config", path, "--items", "480", "--json").stdout), &n); err != nil {
+		t.Fatal(err)
+	}
+	if n.Stage != "grpo" || n.Steps != 10 || !n.Fits || n.Load.Continuations != 48*8 {
+		t.Errorf("%+v", n)
+	}
+	if r := must(t, "plan", "--config", path, "lora.rank=0"); !strings.Contains(r.stderr, "does not fit") || !strings.Contains(r.stderr, "not implemented yet") {
+		t.Errorf("all weights of 9B on one card: %s", r.stderr)
+	}
+	for want, words := range map[string][]string{
+		"give one of":     {"plan"},
+		"overrides":       {"plan", "--model", "9B", "train.lr=1"},
+		`nearest is "tra`: {"plan", "--config", path, "train.lrr=1"},
+		"--gpus":          {"plan", "--config", path, "--gpus", "8"},
+	} {
+		if r := caper(t, words...); r.status != 2 || !strings.Contains(r.stderr, want) {
+			t.Errorf("%v: status %d, %s", words, r.status, r.stderr)
+		}
+	}
+}

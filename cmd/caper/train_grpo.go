@@ -20,7 +20,7 @@ type trainGRPOCommand struct {
 	Profile     string   `help:"Measure the steps: trace.json (ui.perfetto.dev), operators.txt, cpu.pprof and memory.pprof." type:"path" placeholder:"DIR"`
 	JSON        bool     `help:"Print the outcome as JSON on stdout."`
 	deviceFlag  `embed:""`
-	metricsFlag `embed:""`
+	runFlags    `embed:""`
 }
 
 func (c *trainGRPOCommand) Help() string {
@@ -47,7 +47,7 @@ func (c *trainGRPOCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stop, err := c.serve(config.Train.Out)
+	stop, err := c.start(config.Train.Out)
 	if err != nil {
 		return err
 	}

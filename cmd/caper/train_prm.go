@@ -19,7 +19,7 @@ type trainPRMCommand struct {
 	Profile     string   `help:"Measure the steps: trace.json (ui.perfetto.dev), operators.txt, cpu.pprof and memory.pprof." type:"path" placeholder:"DIR"`
 	JSON        bool     `help:"Print the outcome as JSON on stdout."`
 	deviceFlag  `embed:""`
-	metricsFlag `embed:""`
+	runFlags    `embed:""`
 }
 
 func (c *trainPRMCommand) Help() string {
@@ -45,7 +45,7 @@ func (c *trainPRMCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stop, err := c.serve(config.Train.Out)
+	stop, err := c.start(config.Train.Out)
 	if err != nil {
 		return err
 	}

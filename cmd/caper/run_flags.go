@@ -7,13 +7,17 @@ import (
 	"caper/report/prometheus"
 )
 
-// metricsFlag is what trainings offer for watching them from elsewhere.
-type metricsFlag struct {
+// runFlags are what every training has beside its configuration.
+type runFlags struct {
 	MetricsAddr string `help:"Serve the newest metrics to Prometheus at /metrics of this address, on this machine only: 127.0.0.1:9090. Default: not at all." placeholder:"HOST:PORT"`
 }
 
-// serve starts to serve the metrics of a run folder, if asked to. stop ends that.
-func (f metricsFlag) serve(run string) (stop func(), err error) {
+// start is called before a training in the given run folder. It serves the metrics, if
+// asked to, until stop is called.
+func (f runFlags) start(run string) (stop func(), err error) {
+	if n := os.Getenv("WORLD_SIZE"); n != "" && n != "1" {
+		return nil, usageError{fmt.Errorf("WORLD_SIZE=%s: caper trains in one process on one GPU; several would each train the whole run (docs/launching.md)", n)}
+	}
 	if f.MetricsAddr == "" {
 		return func() {}, nil
 	}
