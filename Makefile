@@ -2,7 +2,7 @@
 
 GO ?= go
 
-.PHONY: build demo test test-cuda invariants lint bench peers evaluators tokenizers generate step matmul checkpoint cubins gpu-bundle clean
+.PHONY: build demo test test-cuda invariants lint bench peers evaluators tokenizers generate observe step matmul checkpoint cubins gpu-bundle clean
 
 build:            ## the binary, at bin/caper
 	$(GO) build -o bin/caper ./cmd/caper
@@ -41,6 +41,9 @@ evaluators: build ## Spider's official evaluator and caper in turn: make evaluat
 
 tokenizers:       ## the tokenizer against tokenizers, kitoken and quicktok: make tokenizers [DATA=folder]
 	benchmarks/tokenizer/run.sh $(DATA)
+
+observe: build    ## a run's TensorBoard file and Prometheus metrics, read by tensorboard and prometheus-client: make observe [RUNS="folders"]
+	benchmarks/observe/run.sh $(RUNS)
 
 step:             ## training steps against PyTorch and transformers, and with against without shared prompts
 	benchmarks/step/run.sh

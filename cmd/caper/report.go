@@ -26,7 +26,7 @@ type reportPageCommand struct {
 func (c *reportPageCommand) Help() string {
 	return `Example:
   caper localize --model runs/tiny/model --tuples test.jsonl --baselines --balanced --json > balanced.json
-  caper report runs/tiny --localize test=balanced.json --out report.html
+  caper report runs/tiny --localize test=balanced.json    # short for: caper report page runs/tiny ...
   caper report runs/clause runs/sparse --verdicts clause=clause.verdicts.jsonl --verdicts sparse=sparse.verdicts.jsonl`
 }
 
