@@ -92,6 +92,24 @@ func TestGroupsAreTheirOwn(t *testing.T) {
 	})
 }
 
+// Sample i of a group is what it is however many others are asked for.
+func TestGroupIsItsSingles(t *testing.T) {
+	m := policy(t, 1)
+	rapid.Check(t, func(r *rapid.T) {
+		q := Question{Index: rapid.IntRange(0, 9).Draw(r, "question"), Tokens: rapid.SliceOfN(rapid.Int32Range(0, vocabulary-1), 1, 80).Draw(r, "prompt")}
+		o := options()
+		o.Samples = rapid.IntRange(1, 9).Draw(r, "samples")
+		group := collect(t, native(t, m, o), 2, q)[q.Index].Samples
+		for n := range o.Samples {
+			o.Samples = n + 1
+			fewer := collect(t, native(t, m, o), 2, q)[q.Index].Samples
+			if len(fewer) != n+1 || !same(Group{Samples: fewer}, Group{Samples: group[:n+1]}) {
+				r.Fatalf("sample %d of %d: %+v, want %+v", n, len(group), fewer, group)
+			}
+		}
+	})
+}
+
 // Steps, questions and seeds draw different samples of one prompt; the same three the
 // same ones.
 func TestRandomNumbersAreKeyed(t *testing.T) {

@@ -44,6 +44,9 @@ func write(m *model.Model, folder string) error {
 	if err := m.SaveAs(adapter, model.Format{}); err != nil {
 		return err
 	}
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		return err
+	}
 	return model.Export(adapter, folder, model.Format{})
 }
 
