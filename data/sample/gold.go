@@ -30,7 +30,7 @@ func (d *database) compose(connection *sql.DB, seed uint64) error {
 				if !ok {
 					continue
 				}
-				e := example{split: split, query: q, style: goldStyle(r), question: question(q, r)}
+				e := example{split: split, query: q, style: goldStyle(r), question: q.Question(r)}
 				text := q.SQL(Style{})
 				if seen[text] || seen[e.question] {
 					continue

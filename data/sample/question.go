@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// question renders q as an English question. Every part of the query is spoken
+// Question renders q as an English question, with synonyms that r draws. Every part of the query is spoken
 // of, in the schema's own words and the literals' own spelling; what varies is
 // the sentence and the synonyms. Table names stay singular ("each singer") so
 // that question and SQL share the word form.
-func question(q *Query, r *rand.Rand) string {
+func (q *Query) Question(r *rand.Rand) string {
 	text := (&speaker{r}).sentence(q)
 	first, size := utf8.DecodeRuneInString(text)
 	return string(unicode.ToUpper(first)) + text[size:]
