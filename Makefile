@@ -24,7 +24,7 @@ invariants:       ## every tuple of the demo and of Spider dev, executed again b
 
 # The packages that run goroutines. SQLite, which has to be compiled anew for the race detector,
 # takes half as long with -O1; kernels choose their own flags. lint has vetted all.
-RACE = ./sqlexec ./data/... ./annotate ./eval ./train ./solve
+RACE = ./sqlexec ./data/... ./annotate ./eval ./train/... ./model/remote ./solve
 
 lint:             ## formatting and vet
 	@files=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && [ -z "$$files" ] || { echo "run gofmt -w on:" $$files; exit 1; }
@@ -44,6 +44,9 @@ tokenizers:       ## the tokenizer against tokenizers, kitoken and quicktok: mak
 
 observe: build    ## a run's TensorBoard file and Prometheus metrics, read by tensorboard and prometheus-client: make observe [RUNS="folders"]
 	benchmarks/observe/run.sh $(RUNS)
+
+policy-server: build ## three policy steps on answers of transformers serve: make policy-server POLICY=folder BENCH=folder
+	benchmarks/serve/run.sh $(POLICY) $(BENCH)
 
 step:             ## training steps against PyTorch and transformers, and with against without shared prompts
 	benchmarks/step/run.sh
