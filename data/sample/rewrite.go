@@ -83,3 +83,10 @@ func swappedOperands(q *Query) bool {
 	q.Where[0], q.Where[1] = q.Where[1], q.Where[0]
 	return true
 }
+
+// Rewritten is a copy of q in another form, where there is one: it returns the same.
+func (q *Query) Rewritten(r *rand.Rand) *Query {
+	c := q.Clone()
+	rewrite(r, c)
+	return c
+}
