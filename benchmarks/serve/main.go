@@ -1,5 +1,5 @@
 // Command serve checks a model server against the sampler here, on the same weights and
-// prompts: greedy answers must be the same texts, and answers drawn at temperature 1 must
+// prompts: greedy answers must be the same texts, and answers drawn at temperature 2 must
 // be as probable as those drawn here. A server that filters tokens unasked, as one with
 // its own defaults does, draws answers that are more probable.
 //
@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"caper/data"
@@ -41,6 +42,9 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+// spread is a temperature at which unlikely tokens are drawn, so that a filter shows.
+const spread = 2
 
 type check struct {
 	url, api, policy, bench, split string
@@ -81,7 +85,7 @@ func (c *check) run(ctx context.Context) (err error) {
 		}
 	}
 	fmt.Printf("greedy answers that are the same: %d of %d\n", same, all)
-	drawn, err := c.both(ctx, sampling.Rule{Temperature: 1}, c.samples)
+	drawn, err := c.both(ctx, sampling.Rule{Temperature: spread}, c.samples)
 	if err != nil {
 		return err
 	}
@@ -156,7 +160,8 @@ type average struct {
 	n         int
 }
 
-// measure is the log-prob of a group's answers under the model here.
+// measure is the log-prob of answers under the model here. They are taken as the texts
+// that a server gives, without special tokens and with broken characters replaced.
 func (c *check) measure(groups map[int]rollout.Group) average {
 	var sum, squares float64
 	var a average
@@ -164,7 +169,11 @@ func (c *check) measure(groups map[int]rollout.Group) average {
 		prompt := c.asked[q].Tokens
 		for _, s := range g.Samples {
 			total := 0.0
-			for _, p := range c.prober.LogProbs([][]int32{append(prompt[:len(prompt):len(prompt)], s.Tokens...)})[0][len(prompt)-1:] {
+			tokens := c.model.Tokenizer.EncodeText(c.model.Tokenizer.Decode(s.Tokens, true), slices.Clone(prompt))
+			if s.Finish == generate.StopToken {
+				tokens = append(tokens, c.end)
+			}
+			for _, p := range c.prober.LogProbs([][]int32{tokens})[0][len(prompt)-1:] {
 				total += p
 			}
 			sum, squares, a.n = sum+total, squares+total*total, a.n+1
