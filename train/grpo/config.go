@@ -32,6 +32,7 @@ type Training struct {
 	Benchmark       string `toml:"bench" comment:"folder of questions and databases"`
 	Format          string `toml:"format" comment:"auto: what the folder looks like; or spider, bird or synsql"`
 	Split           string `toml:"split" comment:"questions to learn from"`
+	Curriculum      string `toml:"curriculum" comment:"sampling table to draw questions by, in place of the split's (caper train dapo makes one)"`
 	ValidationSplit string `toml:"validation_split" comment:"questions of validations; empty: none"`
 	Questions       int    `toml:"questions" comment:"of the split, at most; 0: all"`
 	Epochs          int    `toml:"epochs" comment:"times that the questions are gone through, without dynamic sampling"`
@@ -124,6 +125,13 @@ func LoadConfig(path string, overrides []string) (Config, error) {
 	return c, c.check()
 }
 
+// Within returns the configuration as part of a larger one, of which origin knows where the
+// values were written.
+func (c Config) Within(origin settings.Origin) (Config, error) {
+	c.origin = origin
+	return c, c.check()
+}
+
 // Text writes the configuration as TOML.
 func (c Config) Text() string { return settings.Text(&c) }
 
@@ -200,6 +208,7 @@ func (c *Config) checkRun() error {
 	}{
 		{"model.path", "name the policy to start from: model.path=DIR (caper train sft makes one)", &c.Model.Path, true},
 		{"train.bench", "name the benchmark: train.bench=DIR", &c.Train.Benchmark, true},
+		{"train.curriculum", "", &c.Train.Curriculum, false},
 		{"reward.model", "", &c.Reward.Model, false},
 		{"policy.reference", "", &c.Policy.Reference, false},
 	} {

@@ -13,6 +13,7 @@
 //	metrics.go  what a step tells
 //	validate.go execution accuracy of greedy answers
 //	answers.go  the file of sampled answers, for people
+//	rates.go    how many answers to each question are right, before a run
 package grpo
 
 import (
@@ -86,8 +87,9 @@ type trainer struct {
 	source    rollout.Source
 	validator *collector // nil without validation
 	learner   *learner
-	ahead     *ahead // the next step's answers, nil where none are under way
-	order     []int  // questions of the epoch, shuffled
+	ahead     *ahead    // the next step's answers, nil where none are under way
+	weights   []float64 // of the questions, nil where all count alike
+	order     []int     // questions of the epoch, shuffled
 	tooLong   int
 	answers   *answerFile
 }
@@ -208,22 +210,18 @@ func (t *trainer) makeLearner() error {
 // makeCollector makes what samples and judges.
 func (t *trainer) makeCollector(ctx context.Context, extract func(string) string) error {
 	c := t.config
-	questions, err := t.bench.Questions(c.Train.Split)
+	questions, weights, err := t.questions()
 	if err != nil {
-		return c.mistake("train.split", "%w", err)
+		return err
 	}
-	if n := c.Train.Questions; n > 0 {
-		questions = questions[:min(n, len(questions))]
-	}
-	if !c.Rollout.Chat {
-		extract = nil
-	}
-	by := eval.Rule(cmp.Or(c.Reward.Rule, string(t.bench.Rule())))
-	x := reward.NewExecutor(t.bench, eval.ExecutionOptions{Rule: by, Workers: cmp.Or(c.Reward.Workers, runtime.GOMAXPROCS(0)),
-		Cache: sqlexec.NewCache(c.Reward.CacheMB << 20), Schemas: eval.NewSchemas(t.bench)}, extract)
-	t.collector = collector{words: t.Model.Tokenizer, executor: x, scored: t.bench.Prompt, scoring: new(sync.Mutex), crediting: c.crediting()}
+	t.collector = t.judge(extract)
 	if t.tooLong, err = t.collector.ask(questions, t.prompter(), c.longestPrompt()); err != nil {
 		return err
+	}
+	for _, q := range t.collector.questions {
+		if weights != nil {
+			t.weights = append(t.weights, weights[q.ID])
+		}
 	}
 	if len(t.collector.prompts) == 0 {
 		return c.mistake("train.split", "no question to learn from: %d have prompts of more than %d tokens (rollout.max_prompt, train.max_length)", t.tooLong, c.longestPrompt())
@@ -240,6 +238,18 @@ func (t *trainer) makeCollector(ctx context.Context, extract func(string) string
 		t.collector.source, err = t.server(ctx, rule)
 	}
 	return err
+}
+
+// judge is a collector that executes answers. It has no questions yet.
+func (t *trainer) judge(extract func(string) string) collector {
+	c := t.config
+	if !c.Rollout.Chat {
+		extract = nil
+	}
+	by := eval.Rule(cmp.Or(c.Reward.Rule, string(t.bench.Rule())))
+	x := reward.NewExecutor(t.bench, eval.ExecutionOptions{Rule: by, Workers: cmp.Or(c.Reward.Workers, runtime.GOMAXPROCS(0)),
+		Cache: sqlexec.NewCache(c.Reward.CacheMB << 20), Schemas: eval.NewSchemas(t.bench)}, extract)
+	return collector{words: t.Model.Tokenizer, executor: x, scored: t.bench.Prompt, scoring: new(sync.Mutex), crediting: c.crediting()}
 }
 
 // makeScorer loads the reward model: on the processor to a device of its own, which

@@ -13,8 +13,35 @@ import (
 	"caper/model/chat"
 	"caper/model/generate"
 	"caper/model/remote"
+	"caper/train/curriculum"
 	"caper/train/rollout"
 )
+
+// questions are those to learn from, with their weights where a curriculum gives them.
+func (t *trainer) questions() (questions []data.Question, weights map[data.QuestionID]float64, err error) {
+	c := t.config
+	if c.Train.Curriculum != "" {
+		items, err := curriculum.Read(c.Train.Curriculum)
+		if err != nil {
+			return nil, nil, c.mistake("train.curriculum", "%w", err)
+		}
+		weights = map[data.QuestionID]float64{}
+		for _, i := range items {
+			if i.Weight > 0 {
+				questions, weights[i.Question.ID] = append(questions, i.Question), i.Weight
+			}
+		}
+		if len(questions) != len(weights) {
+			return nil, nil, c.mistake("train.curriculum", "questions with the same question_id")
+		}
+	} else if questions, err = t.bench.Questions(c.Train.Split); err != nil {
+		return nil, nil, c.mistake("train.split", "%w", err)
+	}
+	if n := c.Train.Questions; n > 0 {
+		questions = questions[:min(n, len(questions))]
+	}
+	return questions, weights, nil
+}
 
 // sampler draws answers with the policy as it is, where it is.
 func (t *trainer) sampler(rule sampling.Rule, samples int) (rollout.Source, error) {

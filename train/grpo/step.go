@@ -11,6 +11,7 @@ import (
 	"caper/kernels/adamw"
 	"caper/kernels/policyloss"
 	"caper/model/generate"
+	"caper/train/curriculum"
 	"caper/train/reward"
 	"caper/train/run"
 )
@@ -92,7 +93,7 @@ func (t *trainer) gather(ctx context.Context, m *Metrics, took *phases) (groups 
 // take returns the next questions and moves past them, n at most. A question is asked once
 // a step: another time, it would be given the same answers.
 func (t *trainer) take(n int, asked map[int]bool) (questions []int) {
-	for len(questions) < n && len(asked) < len(t.order) {
+	for len(questions) < n && len(asked) < len(t.collector.prompts) {
 		if t.state.Next == len(t.order) {
 			t.state.Epoch, t.state.Next = t.state.Epoch+1, 0
 			t.shuffle()
@@ -107,9 +108,14 @@ func (t *trainer) take(n int, asked map[int]bool) (questions []int) {
 	return questions
 }
 
-// shuffle sets the epoch's order of questions; it depends on seed and epoch alone.
+// shuffle sets the epoch's order of questions; it depends on seed and epoch alone. With a
+// curriculum, an epoch has as many draws as there are questions.
 func (t *trainer) shuffle() {
 	n := len(t.collector.prompts)
+	if t.weights != nil {
+		t.order = curriculum.Draw(t.weights, n, t.config.Train.Seed, t.state.Epoch)
+		return
+	}
 	t.order = slices.Grow(t.order[:0], n)
 	for i := range n {
 		t.order = append(t.order, i)
