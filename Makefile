@@ -2,7 +2,7 @@
 
 GO ?= go
 
-.PHONY: build demo test test-cuda invariants lint bench peers evaluators tokenizers generate observe step matmul checkpoint cubins gpu-bundle clean
+.PHONY: build demo test test-cuda nvrtc invariants lint bench peers evaluators tokenizers generate observe step matmul checkpoint cubins gpu-bundle clean
 
 build:            ## the binary, at bin/caper
 	$(GO) build -o bin/caper ./cmd/caper
@@ -15,9 +15,15 @@ test: lint        ## every part against its specification, but CUDA kernels
 	$(GO) test -vet=off ./...
 	CGO_CFLAGS=-O1 $(GO) test -vet=off -race -short $(RACE)
 
-test-cuda:        ## CUDA kernels on the processor, and the engine on an emulated GPU; needs g++
-	CAPER_TEST_GPU=emulated $(GO) test -timeout 30m ./kernels/... ./cuda/...
+test-cuda:        ## CUDA kernels on the processor, and the engine on an emulated GPU; needs g++. After make nvrtc, kernels compiled for cards
+	$(if $(wildcard out/nvrtc),CAPER_NVRTC=$(CURDIR)/out/nvrtc/nvidia/cu13/lib) CAPER_TEST_GPU=emulated $(GO) test -timeout 30m ./kernels/... ./cuda/...
 	CAPER_TEST_GPU=emulated $(GO) test -timeout 30m -run CUDA ./model
+
+nvrtc: out/nvrtc  ## NVIDIA's compiler of kernels (90 MB from PyPI), for make test-cuda and make cubins; needs pip
+out/nvrtc:
+	rm -rf $@.part
+	python3 -m pip install --quiet --disable-pip-version-check --no-deps --target $@.part nvidia-cuda-nvrtc==13.0.88
+	mv $@.part $@
 
 invariants:       ## every tuple of the demo and of Spider dev, executed again beside the annotator
 	CAPER_TEST_TUPLES=all $(GO) test -count=1 -v -run Invariants ./annotate

@@ -4,20 +4,21 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 )
 
+// environment is that of the process's start, before the mock's libraries are named in it.
+var environment = os.Environ()
+
 // Every kernel text of the repository compiles for every kind of card, and no kernel keeps
 // arrays in a thread's memory. Registers are judged by the operators' own tests.
 func TestKernelTexts(t *testing.T) {
-	var variables []string
-	for _, name := range []string{"CAPER_SITE_PACKAGES", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "CUDA_HOME", "PATH", "HOME", "XDG_CACHE_HOME"} {
-		variables = append(variables, name+"="+os.Getenv(name))
-	}
-	got := runPart(t, "kernels", variables...)
-	if strings.HasPrefix(got, "skip: ") {
+	got := runPart(t, "kernels", environment...)
+	named := slices.ContainsFunc(environment, func(v string) bool { return strings.HasPrefix(v, "CAPER_NVRTC=") })
+	if strings.HasPrefix(got, "skip: ") && !named { // who names one wants it used
 		t.Skip(got)
 	}
 	if got != "" {

@@ -17,11 +17,11 @@ import (
 var kernels = optest.Kernels{
 	File: "kernels/attention/op.cu",
 	Registers: map[string]int{
-		"attention_forward_64": 168, "attention_forward_128": 192, "attention_forward_256": 248,
+		"attention_forward_64": 168, "attention_forward_128": 208, "attention_forward_256": 248,
 		"attention_forward_hopper_64": 168, "attention_forward_hopper_128": 168, "attention_forward_hopper_256": 168,
 		"attention_backward_rows":       48,
-		"attention_backward_queries_64": 136, "attention_backward_queries_128": 168, "attention_backward_queries_256": 224,
-		"attention_backward_keys_64": 152, "attention_backward_keys_128": 192, "attention_backward_keys_256": 248,
+		"attention_backward_queries_64": 136, "attention_backward_queries_128": 184, "attention_backward_queries_256": 224,
+		"attention_backward_keys_64": 152, "attention_backward_keys_128": 208, "attention_backward_keys_256": 248,
 		"attention_decode_store": 40, "attention_copy_block": 40, "attention_decode_combine": 56,
 		"attention_decode_64": 136, "attention_decode_128": 136, "attention_decode_256": 136,
 	},

@@ -13,7 +13,7 @@ import (
 var kernels = optest.Kernels{
 	File: "kernels/deltarule/op.cu",
 	Registers: map[string]int{"deltarule_prepare": 176, "deltarule_forward": 240, "deltarule_states": 128,
-		"deltarule_backward": 176, "deltarule_gradients": 255, "deltarule_decode": 80},
+		"deltarule_backward": 208, "deltarule_gradients": 248, "deltarule_decode": 80},
 }
 
 func TestKernelsCompile(t *testing.T) { kernels.Compile(t) }

@@ -816,19 +816,20 @@ template <int KEYS> DEVICE Panels<KEYS> panels(u8* shared) {
     return {x, x + keys, p, p + tile, p + 2 * tile, p + 3 * tile, p + 3 * tile + keys, p, p + tile, (float*)(p + 2 * tile)};
 }
 
-// A warp takes 16 rows of the chunk and half of the keys: these are the rows' sums over the
-// value columns, [16 x keys / 2], and, of 32 columns, <dO_i, r_j> and <xbar_i, r_j>.
-template <int KEYS> struct Sums {
-    float q[KEYS / 16][4], u[KEYS / 16][4], e[KEYS / 16][4]; // dO S^T, xbar S^T, r D^T
+// A warp takes 16 rows of the chunk and half of the keys. These are a head's sums over the value
+// columns: <dO_i, r_j> and <xbar_i, r_j> of 32 columns, and parts of what the log decays of the
+// thread's two rows get, <dQe_i, q_i> + <dKu_i, k_i> and <dKe_i, k_i>.
+struct Sums {
     float dp[4][4], dt[4][4];
+    float start[2], end[2];
     float kept; // the thread's part of <D, S>
 };
 
-template <int KEYS> DEVICE void add_panel(Sums<KEYS>& s, const Panels<KEYS>& p, bool starts, bool goes_on) {
+template <int KEYS> DEVICE void add_pairs(Sums& s, const Panels<KEYS>& p) {
     const int row = warp_id() % 4 * 16, half = warp_id() / 4;
-#pragma unroll 1 // few registers are left
+#pragma unroll 1
     for (int v = 0; v < CHUNK; v += 16) {
-        u32 dout[4], solved[4], r[4], b[4];
+        u32 dout[4], solved[4], b[4];
         load_a(dout, p.dout, PITCH, row, v);
         load_a(solved, p.solved, PITCH, row, v);
 #pragma unroll
@@ -838,22 +839,79 @@ template <int KEYS> DEVICE void add_panel(Sums<KEYS>& s, const Panels<KEYS>& p, 
                 multiply(s.dp[j], s.dp[j + 1], dout, b);
                 multiply(s.dt[j], s.dt[j + 1], solved, b);
             }
-        if (!starts)
+    }
+}
+
+// What a panel of the state at the chunk's start gives: dQe = dO S^T, dKu = -xbar S^T, each by
+// its row's factor. A panel's products go into dq and dk at once: with those of all panels kept
+// until the end, registers would not suffice.
+template <int KEYS>
+DEVICE void add_start(float (&dq)[KEYS / 16][4], float (&dk)[KEYS / 16][4], Sums& s, const Panels<KEYS>& p, const float* scalars, float scale) {
+    const int row = warp_id() % 4 * 16, half = warp_id() / 4;
+    float x[KEYS / 16][4] = {}, y[KEYS / 16][4] = {};
+#pragma unroll 1
+    for (int v = 0; v < CHUNK; v += 16) {
+        u32 dout[4], solved[4], b[4];
+        load_a(dout, p.dout, PITCH, row, v);
+        load_a(solved, p.solved, PITCH, row, v);
 #pragma unroll
-            for (int j = 0; j < KEYS / 16; j += 2) {
-                load_b_turned(b, p.state, KEYS + 8, v, half * KEYS / 2 + 8 * j);
-                multiply(s.q[j], s.q[j + 1], dout, b);
-                multiply(s.u[j], s.u[j + 1], solved, b);
+        for (int j = 0; j < KEYS / 16; j += 2) {
+            load_b_turned(b, p.state, KEYS + 8, v, half * KEYS / 2 + 8 * j);
+            multiply(x[j], x[j + 1], dout, b);
+            multiply(y[j], y[j + 1], solved, b);
+        }
+    }
+#pragma unroll
+    for (int e = 0; e < 4; e += 2) {
+        const int i = row + row_of(e);
+        const float gamma = scalars[GAMMA * CHUNK + i], beta = scalars[BETA * CHUNK + i];
+#pragma unroll
+        for (int j = 0; j < KEYS / 16; j++) {
+            const int at = i * (KEYS + 8) + half * KEYS / 2 + 8 * j + column_of(0);
+            const u32 q = load4(p.q + at), k = load4(p.k + at);
+#pragma unroll
+            for (int f = 0; f < 2; f++) {
+                const float dqe = scale * gamma * x[j][e + f], dku = -gamma * beta * y[j][e + f];
+                s.start[e / 2] += dqe * (f ? high_f32(q) : low_f32(q)) + dku * (f ? high_f32(k) : low_f32(k));
+                dq[j][e + f] += dqe;
+                dk[j][e + f] += dku;
             }
-        if (!goes_on) continue;
+        }
+    }
+}
+
+// The same of the gradient of the state at its end: dKe = r D^T.
+template <int KEYS> DEVICE void add_end(float (&dk)[KEYS / 16][4], Sums& s, const Panels<KEYS>& p, const float* scalars) {
+    const int row = warp_id() % 4 * 16, half = warp_id() / 4;
+    float x[KEYS / 16][4] = {};
+#pragma unroll 1
+    for (int v = 0; v < CHUNK; v += 16) {
+        u32 r[4], b[4];
         load_a(r, p.residuals, PITCH, row, v);
 #pragma unroll
         for (int j = 0; j < KEYS / 16; j += 2) {
             load_b_turned(b, p.dstate, KEYS + 8, v, half * KEYS / 2 + 8 * j);
-            multiply(s.e[j], s.e[j + 1], r, b);
+            multiply(x[j], x[j + 1], r, b);
         }
     }
-    if (starts || !goes_on) return;
+#pragma unroll
+    for (int e = 0; e < 4; e += 2) {
+        const int i = row + row_of(e);
+        const float by = scalars[TO_END * CHUNK + i] * scalars[BETA * CHUNK + i];
+#pragma unroll
+        for (int j = 0; j < KEYS / 16; j++) {
+            const u32 k = load4(p.k + i * (KEYS + 8) + half * KEYS / 2 + 8 * j + column_of(0));
+#pragma unroll
+            for (int f = 0; f < 2; f++) {
+                const float dke = by * x[j][e + f];
+                s.end[e / 2] += dke * (f ? high_f32(k) : low_f32(k));
+                dk[j][e + f] += dke;
+            }
+        }
+    }
+}
+
+template <int KEYS> DEVICE void add_kept(Sums& s, const Panels<KEYS>& p) {
     for (int i = threadIdx.x; i < CHUNK * KEYS / 8; i += blockDim.x) {
         float x[8], y[8];
         const int at = i / (KEYS / 8) * (KEYS + 8) + i % (KEYS / 8) * 8;
@@ -864,44 +922,24 @@ template <int KEYS> DEVICE void add_panel(Sums<KEYS>& s, const Panels<KEYS>& p, 
     }
 }
 
-// Turns the sums over value columns into gradients of the rows' keys and queries, and leaves
-// in `rows` what their log decays get: <dQe_i, q_i> + <dKu_i, k_i> and <dKe_i, k_i>, [2][2
-// halves][64].
-template <int KEYS>
-DEVICE void add_rows(float (&dq)[KEYS / 16][4], float (&dk)[KEYS / 16][4], const Sums<KEYS>& s, const Panels<KEYS>& p, const float* scalars, float scale,
-                     float* rows) {
+// Leaves in `rows` what log decays get, [start, end][2 halves][64].
+DEVICE void give_sums(const Sums& s, float* rows) {
     const int row = warp_id() % 4 * 16, half = warp_id() / 4;
 #pragma unroll
-    for (int e = 0; e < 4; e += 2) {
-        const int i = row + row_of(e);
-        const float gamma = scalars[GAMMA * CHUNK + i], beta = scalars[BETA * CHUNK + i], end = scalars[TO_END * CHUNK + i] * beta;
-        float sums[2] = {0, 0};
-#pragma unroll
-        for (int j = 0; j < KEYS / 16; j++) {
-            const int at = i * (KEYS + 8) + half * KEYS / 2 + 8 * j + column_of(0);
-            const u32 q = load4(p.q + at), k = load4(p.k + at);
-#pragma unroll
-            for (int f = 0; f < 2; f++) {
-                const float dqe = scale * gamma * s.q[j][e + f], dku = -gamma * beta * s.u[j][e + f], dke = end * s.e[j][e + f];
-                const float qi = f ? high_f32(q) : low_f32(q), ki = f ? high_f32(k) : low_f32(k);
-                sums[0] += dqe * qi + dku * ki;
-                sums[1] += dke * ki;
-                dq[j][e + f] += dqe;
-                dk[j][e + f] += dku + dke;
-            }
-        }
+    for (int e = 0; e < 2; e++) {
+        float sums[2] = {s.start[e], s.end[e]};
 #pragma unroll
         for (int f = 0; f < 2; f++) {
             sums[f] += __shfl_xor_sync(ALL_LANES, sums[f], 1);
             sums[f] += __shfl_xor_sync(ALL_LANES, sums[f], 2);
-            if (lane_id() % 4 == 0) rows[(2 * f + half) * CHUNK + i] = sums[f];
+            if (lane_id() % 4 == 0) rows[(2 * f + half) * CHUNK + row + row_of(2 * e)] = sums[f];
         }
     }
 }
 
 // From <dO_i, r_j> and <xbar_i, r_j>: the gradients of <q_i, k_j> and <k_i, k_j>, Z_ij, what
 // the decay from j to i gets, and in `diagonal` <xbar_i, r_i>.
-template <int KEYS> DEVICE void fill_matrices(const Sums<KEYS>& s, const Panels<KEYS>& p, const float* scalars, float scale, float* diagonal) {
+template <int KEYS> DEVICE void fill_matrices(const Sums& s, const Panels<KEYS>& p, const float* scalars, float scale, float* diagonal) {
     const int row = warp_id() % 4 * 16, half = warp_id() / 4;
     const float* beta = scalars + BETA * CHUNK;
     float kk[4][4] = {}, qk[4][4] = {};
@@ -1015,7 +1053,7 @@ template <int KEYS> DEVICE void gradients(const Gradients& a, u8* shared, float*
     float dq[KEYS / 16][4] = {}, dk[KEYS / 16][4] = {};
     for (int head = key_head * heads; head < (key_head + 1) * heads; head++) {
         fill_scalars(floats, a.g + row * a.g_stride + head, a.g_stride, a.beta + row * a.beta_stride + head, a.beta_stride, n);
-        Sums<KEYS> s = {};
+        Sums s = {};
         for (int v = 0; v < h.value_dim; v += CHUNK) {
             const int cols = h.value_dim - v, column = head * h.value_dim + v;
             const i64 state = ((i64)head * h.value_dim + v) * a.pitch, step = (i64)h.value_heads * h.value_dim * a.pitch;
@@ -1027,12 +1065,15 @@ template <int KEYS> DEVICE void gradients(const Gradients& a, u8* shared, float*
             cp_async_commit();
             cp_async_wait<0>();
             __syncthreads();
-            add_panel<KEYS>(s, p, before < 0, after >= 0);
+            add_pairs<KEYS>(s, p);
+            if (before >= 0) add_start<KEYS>(dq, dk, s, p, floats, scale);
+            if (after >= 0) add_end<KEYS>(dk, s, p, floats);
+            if (before >= 0 && after >= 0) add_kept<KEYS>(s, p);
             __syncthreads();
         }
         float kept[1] = {s.kept};
         block_sum(kept, floats + BLOCK_SUM);
-        add_rows<KEYS>(dq, dk, s, p, floats, scale, floats + ROWS);
+        give_sums(s, floats + ROWS);
         fill_matrices<KEYS>(s, p, floats, scale, floats + DIAGONAL);
         __syncthreads();
         add_products<KEYS>(dq, dk, p);

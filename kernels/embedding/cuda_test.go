@@ -9,7 +9,7 @@ import (
 
 var kernels = optest.Kernels{
 	File:      "kernels/embedding/op.cu",
-	Registers: map[string]int{"embedding_forward": 32, "embedding_order": 32, "embedding_backward": 72},
+	Registers: map[string]int{"embedding_forward": 32, "embedding_order": 40, "embedding_backward": 72},
 }
 
 func TestKernelsCompile(t *testing.T) { kernels.Compile(t) }
