@@ -16,8 +16,11 @@ test: lint        ## every part against its specification, but CUDA kernels
 	CGO_CFLAGS=-O1 $(GO) test -vet=off -race -short $(RACE)
 
 test-cuda:        ## CUDA kernels on the processor, and the engine on an emulated GPU; needs g++. After make nvrtc, kernels compiled for cards
-	$(if $(wildcard out/nvrtc),CAPER_NVRTC=$(CURDIR)/out/nvrtc/nvidia/cu13/lib) CAPER_TEST_GPU=emulated $(GO) test -timeout 30m ./kernels/... ./cuda/...
+	$(if $(wildcard out/nvrtc),CAPER_NVRTC=$(NVRTC)) CAPER_TEST_GPU=emulated $(GO) test -timeout 30m ./kernels/... ./cuda/...
 	CAPER_TEST_GPU=emulated $(GO) test -timeout 30m -run CUDA ./model
+
+# NVIDIA's compiler of kernels: one of your own by CAPER_NVRTC, or that of make nvrtc.
+NVRTC = $(or $(CAPER_NVRTC),$(CURDIR)/out/nvrtc/nvidia/cu13/lib)
 
 nvrtc: out/nvrtc  ## NVIDIA's compiler of kernels (90 MB from PyPI), for make test-cuda and make cubins; needs pip
 out/nvrtc:
@@ -67,15 +70,15 @@ checkpoint:       ## a random 0.8B checkpoint (1.5 GB twice, in out/checkpoint) 
 	$(GO) run ./benchmarks/checkpoint make out/checkpoint
 	$(GO) run ./benchmarks/checkpoint check out/checkpoint
 
-cubins: build     ## all kernels compiled by NVRTC, beside the binary, which then needs none; and what they take of a card
+cubins: build $(if $(CAPER_NVRTC),,nvrtc) ## all kernels compiled by NVRTC, beside the binary, which then needs none; and what they take of a card
 	rm -rf bin/cubins
-	bin/caper bench cubins --out bin/cubins >bin/kernels.md
+	CAPER_NVRTC=$(NVRTC) bin/caper bench cubins --out bin/cubins >bin/kernels.md
 
-gpu-bundle: build ## out/gpu-bundle: binary, compiled kernels, test binaries and gpu.sh, for a machine with a GPU and no Go
+gpu-bundle: build $(if $(CAPER_NVRTC),,nvrtc) ## out/gpu-bundle: binary, compiled kernels, test binaries and gpu.sh, for a machine with a GPU and no Go
 	rm -rf out/gpu-bundle
 	mkdir -p out/gpu-bundle/tests
 	cp bin/caper benchmarks/gpu.sh out/gpu-bundle/
-	out/gpu-bundle/caper bench cubins --out out/gpu-bundle/cubins >out/gpu-bundle/kernels.md
+	CAPER_NVRTC=$(NVRTC) out/gpu-bundle/caper bench cubins --out out/gpu-bundle/cubins >out/gpu-bundle/kernels.md
 	for op in $$(dirname $$(grep -l "engine.NewKernelText\|GPU().MatMul" kernels/*/cuda.go)); do \
 		$(GO) test -c -o out/gpu-bundle/tests/$$(basename $$op).test ./$$op || exit 1; done
 	$(GO) test -c -o out/gpu-bundle/tests/model.test ./model

@@ -17,6 +17,8 @@ type benchKernelsCommand struct {
 	Samples       int    `help:"Samples that share the prompt." default:"8"`
 	Repeats       int    `help:"Steps that are measured." default:"5"`
 	Checkpointing string `help:"Of whole steps: none, selective or full." default:"none" enum:"none,selective,full"`
+	Shapes        bool   `help:"Single operators at the sizes of published comparisons, with what others state, in place of training steps."`
+	Scale         int    `help:"Divide those sizes, to try the command on a small machine." default:"1"`
 	Threads       int    `help:"On the processor; 0: one per core." default:"0"`
 	JSON          bool   `help:"Print JSON on stdout."`
 	deviceFlag    `embed:""`
@@ -26,6 +28,7 @@ func (c *benchKernelsCommand) Help() string {
 	return `Example:
   caper bench kernels --model 9B --layers 4
   caper bench kernels --device cpu --layers 4 --prompt 256 --samples 2
+  caper bench kernels --shapes --device cuda
 
 Runs training steps with random weights and tokens: the time of every operator in every phase, what it reaches of the
 machine's copy and product rates, and whole steps with the prompt computed once and once a sample.`
@@ -36,7 +39,7 @@ func (c *benchKernelsCommand) Validate() error {
 	for _, f := range []struct {
 		name        string
 		value, most int
-	}{{"--prompt", c.Prompt, 1 << 20}, {"--answer", c.Answer, 1 << 16}, {"--samples", c.Samples, 1 << 10}, {"--repeats", c.Repeats, 1000}} {
+	}{{"--prompt", c.Prompt, 1 << 20}, {"--answer", c.Answer, 1 << 16}, {"--samples", c.Samples, 1 << 10}, {"--repeats", c.Repeats, 1000}, {"--scale", c.Scale, 1 << 10}} {
 		if err := checkNumber(f.name, f.value, 1, f.most); err != nil {
 			return err
 		}
@@ -51,6 +54,16 @@ func (c *benchKernelsCommand) Run(ctx context.Context) error {
 	}
 	if device == nil {
 		device = engine.CPU(c.Threads)
+	}
+	if c.Shapes {
+		report, err := kernels.MeasureShapes(ctx, device, c.Scale, c.Repeats)
+		if err != nil {
+			return fmt.Errorf("bench kernels: %w", err)
+		}
+		if c.JSON {
+			return printJSON(report)
+		}
+		return report.WriteMarkdown(os.Stderr)
 	}
 	mode, err := engine.ParseCheckpointing(c.Checkpointing)
 	if err != nil {

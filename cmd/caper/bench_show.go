@@ -23,6 +23,10 @@ func (c *benchShowCommand) Run() error {
 	if err != nil {
 		return err
 	}
+	var shapes kernels.Shapes
+	if err := json.Unmarshal(text, &shapes); err == nil && shapes.Scale > 0 { // that of training steps has none
+		return shapes.WriteMarkdown(os.Stdout)
+	}
 	var report kernels.Report
 	if err := json.Unmarshal(text, &report); err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
