@@ -12,6 +12,7 @@ import (
 	"caper/engine"
 	"caper/model"
 	"caper/sql"
+	"caper/train/run"
 )
 
 // question is all that a run trains on for one prompt: its pairs share the prompt
@@ -82,6 +83,15 @@ type dataset struct {
 	// tooLong counts pairs left out because a sequence passed the length limit.
 	tooLong int
 	pairs   int
+}
+
+// passes goes through the questions, as many pairs a step as train.batch_pairs says.
+func (d *dataset) passes(at *run.Position, c Training) *run.Passes {
+	var sizes []int
+	for i := range d.questions {
+		sizes = append(sizes, len(d.questions[i].pairs))
+	}
+	return run.NewPasses(at, c.Seed, sizes, c.BatchPairs)
 }
 
 // readTuples reads every file of the configuration. It stops when ctx ends.

@@ -129,7 +129,6 @@ func TestEpochsVisitEveryQuestionOnce(t *testing.T) {
 	var orders []string
 	steps := 0
 	for epoch := range 4 {
-		r.shuffle()
 		seen := map[*question]bool{}
 		var order strings.Builder
 		for r.state.Epoch == epoch {

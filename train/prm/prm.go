@@ -36,7 +36,7 @@ type prm struct {
 	state  state
 	data   *dataset
 	faults []eval.Fault // held out, for validation
-	order  []int        // questions of the epoch, shuffled
+	passes *run.Passes  // over the questions
 
 	// What a step works with; its memory is kept, so that in the long run a step
 	// allocates nothing.
@@ -52,8 +52,7 @@ type prm struct {
 // state is a run's, with where its steps are in the tuples.
 type state struct {
 	run.State
-	Epoch int `json:"epoch"` // epoch under way
-	Next  int `json:"next"`  // questions of it done
+	run.Position
 }
 
 // Train trains a Clause-PRM and returns where its best model lies.
@@ -112,8 +111,11 @@ func open(ctx context.Context, c Config, o run.Options) (*prm, error) {
 	if r.faults, err = eval.Faults(eval.Each(validationTuples(heldOut, c.Train))); err != nil {
 		return nil, err
 	}
-	r.run.Total = r.steps()
-	r.shuffle()
+	r.passes = r.data.passes(&r.state.Position, c.Train)
+	r.run.Total = r.passes.Steps(c.Train.Epochs)
+	if limit := c.Train.MaxSteps; limit > 0 {
+		r.run.Total = min(r.run.Total, limit)
+	}
 	return r, r.run.Begin(ctx, r.walk, "questions", len(r.data.questions), "pairs", r.data.pairs, "too_long", r.data.tooLong, "held_out", len(r.faults))
 }
 
@@ -138,64 +140,22 @@ func (r *prm) makeReward(m *model.Model) error {
 	return nil
 }
 
-// steps counts the optimiser steps of the whole run by walking its batches.
-func (r *prm) steps() int {
-	total := 0
-	saved := r.state
-	for r.state.Epoch, r.state.Next = 0, 0; r.state.Epoch < r.config.Train.Epochs; total++ {
-		r.shuffle()
-		for range r.take() {
-		}
-	}
-	r.state = saved
-	if limit := r.config.Train.MaxSteps; limit > 0 {
-		total = min(total, limit)
-	}
-	return total
-}
-
-// shuffle sets the epoch's order of questions; it depends on seed and epoch alone.
-func (r *prm) shuffle() {
-	n := len(r.data.questions)
-	r.order = r.order[:0]
-	for i := range n {
-		r.order = append(r.order, i)
-	}
-	engine.Random(r.config.Train.Seed, "shuffle", uint64(r.state.Epoch), 0).
-		Shuffle(n, func(i, j int) { r.order[i], r.order[j] = r.order[j], r.order[i] })
-}
-
-// take returns the questions of the next optimiser step and moves past them: as
-// many as reach train.batch_pairs, never beyond the epoch. They are valid until the
-// next call.
+// take returns the questions of the next optimiser step, valid until the next call.
 func (r *prm) take() []*question {
 	r.questions = r.questions[:0]
-	for pairs := 0; pairs < r.config.Train.BatchPairs && r.state.Next < len(r.order); r.state.Next++ {
-		q := &r.data.questions[r.order[r.state.Next]]
-		r.questions = append(r.questions, q)
-		pairs += len(q.pairs)
-	}
-	if r.state.Next >= len(r.order) {
-		r.state.Epoch++
-		r.state.Next = 0
+	for _, i := range r.passes.Take() {
+		r.questions = append(r.questions, &r.data.questions[i])
 	}
 	return r.questions
 }
 
 // Step takes the next questions.
 func (r *prm) Step(context.Context) ([]run.Figure, error) {
-	epoch := r.state.Epoch
-	if r.state.Next == 0 {
-		r.shuffle()
-	}
 	m, err := r.step(r.take())
 	if err != nil {
 		return nil, err
 	}
-	m.Epoch = float64(r.state.Epoch)
-	if r.state.Epoch == epoch {
-		m.Epoch += float64(r.state.Next) / float64(len(r.order))
-	}
+	m.Epoch = r.passes.Done()
 	r.line = m
 	if m.Skipped {
 		return nil, r.run.Write(&r.line)
@@ -207,13 +167,11 @@ func (r *prm) Step(context.Context) ([]run.Figure, error) {
 
 // walk takes the steps that are left on a twin of the run.
 func (r *prm) walk(ctx context.Context, on *run.Run, tokens int) error {
-	twin := &prm{run: on, config: r.config, data: r.data, state: r.state}
+	twin := &prm{run: on, config: r.config, data: r.data}
+	twin.passes = r.passes.From(&twin.state.Position)
 	for range min(on.Total-r.state.Step, run.Surveyed) {
 		if ctx.Err() != nil {
 			return ctx.Err()
-		}
-		if twin.state.Next == 0 || twin.order == nil {
-			twin.shuffle()
 		}
 		questions := twin.take()
 		of := twin.sums(questions)

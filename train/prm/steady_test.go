@@ -32,12 +32,13 @@ func TestStepsNeedNothingNew(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
+	epoch := r.state.Epoch
 	for range 1000 {
 		step()
 	}
 	runtime.ReadMemStats(&after)
-	// The runtime itself may allocate now and then, never once a step.
-	if n := after.Mallocs - before.Mallocs; n > 20 {
+	// Shuffling takes a generator an epoch, and the runtime itself may allocate now and then.
+	if n := int(after.Mallocs-before.Mallocs) - 2*(r.state.Epoch-epoch); n > 20 {
 		t.Errorf("1000 steps allocated %d times", n)
 	}
 	// The runtime may start a thread of its own while another is in C.
