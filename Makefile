@@ -16,7 +16,7 @@ test: lint        ## every part against its specification, but CUDA kernels
 	CGO_CFLAGS=-O1 $(GO) test -vet=off -race -short $(RACE)
 
 test-cuda:        ## CUDA kernels on the processor, and the engine on an emulated GPU; needs g++. After make nvrtc, kernels compiled for cards
-	$(if $(wildcard out/nvrtc),CAPER_NVRTC=$(NVRTC)) CAPER_TEST_GPU=emulated $(GO) test -timeout 30m ./kernels/... ./cuda/...
+	$(if $(wildcard out/nvrtc),CAPER_NVRTC=$(NVRTC)) CAPER_TEST_GPU=emulated $(GO) test -timeout 30m ./kernels/... ./cuda/... ./benchmarks/kernels
 	CAPER_TEST_GPU=emulated $(GO) test -timeout 30m -run CUDA ./model
 
 # NVIDIA's compiler of kernels: one of your own by CAPER_NVRTC, or that of make nvrtc.

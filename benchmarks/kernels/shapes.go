@@ -47,7 +47,7 @@ const (
 // calls are those of one H200 in the published comparisons; sizes are divided by scale, but for
 // heads, whose kernels are made for their size.
 func calls(scale int) []call {
-	n := func(size int) int { return max(size/scale, 64) }
+	n := func(size int) int { return max(size/scale, 8) }
 	return []call{
 		{name: fmt.Sprintf("product, %d x %d by %d", n(8192), n(4096), n(12288)), rows: n(8192), inputs: []input{{cols: n(4096), spread: 1}, {cols: n(4096), spread: 1, kind: weight, rows: n(12288)}},
 			forward: func(t *engine.Tape, in []*engine.Tensor) *engine.Tensor { return linear.Forward(t, in[0], in[1]) },
@@ -62,10 +62,10 @@ func calls(scale int) []call {
 			theirs:  [2]string{"Liger 0.267 ms (H100)", ""}},
 		logProbs(n(8192), n(4096), n(131072), [2]string{"Liger 706-738 TFLOP/s (H100)", "both passes: Liger 666-701 TFLOP/s (H100)"}),
 		logProbs(n(8192), n(4096), n(248320), [2]string{}),
-		attended(2, n(8192), [2]string{"FlashAttention 3 628 TFLOP/s (H100, fp16)", ""}),
+		attended(max(2/scale, 1), n(8192), [2]string{"FlashAttention 3 628 TFLOP/s (H100, fp16)", ""}),
 		attended(1, n(16384), [2]string{"FlashAttention 3 642 TFLOP/s (H100, fp16)", "FlashAttention 3 480, best CuTe 530 TFLOP/s (H200)"}),
 		delta(1, n(8192), [2]string{"FlashQLA 0.280, FlashInfer 0.394, FLA 0.472 ms", "FlashQLA 0.789, FLA 1.444 ms"}),
-		delta(8, n(1024), [2]string{"FlashInfer 0.119, FlashQLA 0.178, FLA 0.501 ms", "FlashQLA 0.759, FLA 1.500 ms"}),
+		delta(max(8/scale, 1), n(1024), [2]string{"FlashInfer 0.119, FlashQLA 0.178, FLA 0.501 ms", "FlashQLA 0.759, FLA 1.500 ms"}),
 		delta(1, n(32768), [2]string{"FlashQLA 0.877, FlashInfer 1.550, FLA 1.890 ms", "FlashQLA 2.515, FLA 5.697 ms"}),
 	}
 }
@@ -165,7 +165,7 @@ func MeasureShapes(ctx context.Context, dev engine.Device, scale, repeats int) (
 		}
 		r.Timed = append(r.Timed, timed...)
 	}
-	updates, err := measureUpdate(dev, max(16384/scale, 64), max(16384/scale, 64), repeats)
+	updates, err := measureUpdate(dev, max(16384/scale, 8), max(16384/scale, 8), repeats)
 	r.Timed = append(r.Timed, updates...)
 	return r, err
 }

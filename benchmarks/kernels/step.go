@@ -13,6 +13,7 @@ import (
 	"caper/kernels/logprob"
 	"caper/kernels/marginloss"
 	"caper/model"
+	"caper/model/decoder"
 	"caper/model/qwen3"
 	"caper/model/qwen35"
 	"caper/train/plan"
@@ -23,6 +24,7 @@ type Options struct {
 	Device engine.Device
 	Model  string // a published size: "0.8B", "9B", "qwen3-8B"
 	Layers int    // of it, from the first; 0: all. Four of Qwen3.5 hold each kind
+	Scale  int    // by which its widths and its vocabulary are divided, but for heads
 	// Samples sequences of Answer tokens share a prompt of Prompt tokens.
 	Prompt, Answer, Samples int
 	Repeats                 int
@@ -54,7 +56,7 @@ type Step struct {
 
 // Measure runs the benchmark.
 func Measure(ctx context.Context, o Options) (*Report, error) {
-	config, err := shape(o.Model, o.Layers)
+	config, err := shape(o.Model, o.Layers, o.Scale)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +69,7 @@ func Measure(ctx context.Context, o Options) (*Report, error) {
 	for _, p := range m.Params() {
 		r.Weights += p.Rows * p.Cols
 	}
-	if g := engine.GPUOf(o.Device); g != nil {
+	if g := engine.GPUOf(o.Device); g != nil && o.Scale == 1 {
 		if r.Copy, r.Product, err = g.Ceilings(); err != nil {
 			return nil, err
 		}
@@ -101,15 +103,16 @@ func Measure(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// shape returns the configuration of a published model, cut to its first layers.
-func shape(name string, layers int) (model.Config, error) {
+// shape returns the configuration of a published model, cut to its first layers, its widths
+// divided by scale.
+func shape(name string, layers, scale int) (model.Config, error) {
 	c, err := plan.Named(name)
 	if err != nil {
 		return c, err
 	}
 	all := c.Text.Shared().Layers
 	if layers == 0 {
-		return c, nil
+		layers = all
 	}
 	if layers < 0 || layers > all {
 		return c, fmt.Errorf("%d layers: %s has %d", layers, name, all)
@@ -117,12 +120,18 @@ func shape(name string, layers int) (model.Config, error) {
 	switch text := c.Text.(type) {
 	case qwen35.Config:
 		text.Layers, text.LayerTypes = layers, text.LayerTypes[:layers]
+		narrow(&text.Config, scale)
 		c.Text = text
 	case qwen3.Config:
 		text.Layers, text.LayerTypes = layers, text.LayerTypes[:layers]
+		narrow(&text.Config, scale)
 		c.Text = text
 	}
 	return c, nil
+}
+
+func narrow(c *decoder.Config, scale int) {
+	c.HiddenSize, c.IntermediateSize, c.VocabSize = c.HiddenSize/scale, c.IntermediateSize/scale, c.VocabSize/scale
 }
 
 // task is a reward model with the next-token loss beside: a step has every operator.

@@ -18,7 +18,7 @@ type benchKernelsCommand struct {
 	Repeats       int    `help:"Steps that are measured." default:"5"`
 	Checkpointing string `help:"Of whole steps: none, selective or full." default:"none" enum:"none,selective,full"`
 	Shapes        bool   `help:"Single operators at the sizes of published comparisons, with what others state, in place of training steps."`
-	Scale         int    `help:"Divide those sizes, to try the command on a small machine." default:"1"`
+	Scale         int    `help:"Divide widths, vocabulary and, of single operators, rows by it: to try the command on a small machine." default:"1"`
 	Threads       int    `help:"On the processor; 0: one per core." default:"0"`
 	JSON          bool   `help:"Print JSON on stdout."`
 	deviceFlag    `embed:""`
@@ -70,7 +70,7 @@ func (c *benchKernelsCommand) Run(ctx context.Context) error {
 		return err
 	}
 	report, err := kernels.Measure(ctx, kernels.Options{
-		Device: device, Model: c.Model, Layers: c.Layers, Prompt: c.Prompt, Answer: c.Answer, Samples: c.Samples, Repeats: c.Repeats, Checkpointing: mode,
+		Device: device, Model: c.Model, Layers: c.Layers, Scale: c.Scale, Prompt: c.Prompt, Answer: c.Answer, Samples: c.Samples, Repeats: c.Repeats, Checkpointing: mode,
 	})
 	if err != nil {
 		return fmt.Errorf("bench kernels: %w", err)

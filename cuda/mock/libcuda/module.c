@@ -32,6 +32,13 @@ int caper_mock_add_kernels(const char *path) {
     return 0;
 }
 
+// Programs that know nothing of the mock, and are shown it by the variables of package cuda, get
+// the kernels of the library that CAPER_MOCK_KERNELS names.
+__attribute__((constructor)) static void add_named_kernels(void) {
+    const char *path = getenv("CAPER_MOCK_KERNELS");
+    if (path && caper_mock_add_kernels(path)) fprintf(stderr, "CAPER_MOCK_KERNELS=%s: no library of emulated kernels\n", path);
+}
+
 // The order in which blocks and threads of launches run; 0 is the natural one.
 void caper_mock_set_order(uint64_t seed) { order_seed = seed; }
 
