@@ -26,6 +26,7 @@ type commands struct {
 	Trajectories trajectoriesCommand `cmd:"" help:"Label runs of several turns: where did each go wrong for good?"`
 	Train        struct {
 		PRM  trainPRMCommand  `cmd:"" name:"prm" help:"Train a Clause-PRM on preference tuples."`
+		SFT  trainSFTCommand  `cmd:"" name:"sft" help:"Train a policy on queries that are right: a benchmark's gold, or candidates judged correct."`
 		GRPO trainGRPOCommand `cmd:"" name:"grpo" help:"Train a policy on the outcomes and clause scores of its own answers."`
 	} `cmd:"" help:"Train a model."`
 	Ablate ablateCommand `cmd:"" help:"What each part of the method is worth: variants x seeds, compared pair by pair."`
