@@ -17,7 +17,7 @@ test: lint        ## every part against its specification, but CUDA kernels
 
 test-cuda:        ## CUDA kernels on the processor, and the engine on an emulated GPU; needs g++. After make nvrtc, kernels compiled for cards
 	$(if $(wildcard out/nvrtc),CAPER_NVRTC=$(NVRTC)) CAPER_TEST_GPU=emulated $(GO) test -timeout 30m ./kernels/... ./cuda/... ./benchmarks/kernels
-	CAPER_TEST_GPU=emulated $(GO) test -timeout 30m -run CUDA ./model
+	CAPER_TEST_GPU=emulated $(GO) test -timeout 30m -run CUDA ./model/... ./cmd/caper
 
 # NVIDIA's compiler of kernels: one of your own by CAPER_NVRTC, or that of make nvrtc.
 NVRTC = $(or $(CAPER_NVRTC),$(CURDIR)/out/nvrtc/nvidia/cu13/lib)

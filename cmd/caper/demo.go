@@ -215,7 +215,7 @@ func (d *demo) localize(ctx context.Context) error {
 			return err
 		}
 		for i, v := range variants {
-			scores, err := scoreFaults(ctx, filepath.Join(d.folder(v), "model"), faults, 0)
+			scores, err := (&modelFlags{deviceFlag: deviceFlag{"cpu"}}).scoreFaults(ctx, filepath.Join(d.folder(v), "model"), faults)
 			if err != nil {
 				return err
 			}

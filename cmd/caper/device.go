@@ -8,11 +8,53 @@ import (
 
 	"caper/cuda"
 	"caper/engine"
+	"caper/model"
 )
 
 // deviceFlag chooses where a model runs.
 type deviceFlag struct {
 	Device string `help:"auto (a GPU if one can be used here), cpu, cuda, or cuda:N for GPU N of caper doctor." default:"auto" placeholder:"DEVICE"`
+}
+
+// modelFlags choose where a model is used.
+type modelFlags struct {
+	Threads    int `help:"Of a model on the processor; 0: one per core." default:"0"`
+	deviceFlag `embed:""`
+}
+
+func (f *modelFlags) check() error { return checkThreads("--threads", f.Threads) }
+
+// device returns what the flags choose.
+func (f *modelFlags) device() (engine.Device, error) {
+	if d, err := f.deviceFlag.open(); d != nil || err != nil {
+		return d, err
+	}
+	return engine.CPU(f.Threads), nil
+}
+
+// load loads a model for inference.
+func (f *modelFlags) load(dir string) (*model.Model, error) {
+	if err := notRunFolder(dir); err != nil {
+		return nil, err
+	}
+	device, err := f.device()
+	if err != nil {
+		return nil, err
+	}
+	return model.Load(dir, device, model.Frozen)
+}
+
+// scorer loads a reward model for scoring.
+func (f *modelFlags) scorer(dir string) (*model.Scorer, error) {
+	m, err := f.load(dir)
+	if err != nil {
+		return nil, err
+	}
+	scorer, err := model.NewScorer(m, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	return scorer, nil
 }
 
 // open returns the GPU that the flag chooses, or nil for the processor.

@@ -37,10 +37,10 @@ type generateCommand struct {
 	Template string `help:"Name of the chat template where the model folder has none: qwen3, qwen3.5 or qwen3.5-small." placeholder:"NAME"`
 	Thinking string `help:"What the opened turn asks of the model: default, on or off." default:"default" enum:"default,on,off"`
 
-	Batch   int  `help:"Most samples computed together." default:"64"`
-	Tokens  int  `help:"Tokens of the cache of keys and values, which bounds memory." default:"32768"`
-	Threads int  `help:"0: one per core." default:"0"`
-	Resume  bool `help:"Go on where a stopped run to the same file left off."`
+	Batch      int `help:"Most samples computed together." default:"64"`
+	Tokens     int `help:"Tokens of the cache of keys and values, which bounds memory." default:"32768"`
+	modelFlags `embed:""`
+	Resume     bool `help:"Go on where a stopped run to the same file left off."`
 }
 
 func (c *generateCommand) Help() string {
@@ -66,7 +66,7 @@ func (c *generateCommand) Validate() error {
 	}
 	return cmp.Or(err, checkNumber("--n", c.N, 1, 1<<20), checkNumber("--max-tokens", c.MaxTokens, 1, 1<<30),
 		checkNumber("--batch", c.Batch, 1, 1<<16), checkNumber("--tokens", c.Tokens, 1, 1<<30),
-		checkThreads("--threads", c.Threads), checkRereadable("--in", c.In), checkOutput(c.Out, c.In))
+		c.modelFlags.check(), checkRereadable("--in", c.In), checkOutput(c.Out, c.In))
 }
 
 func (c *generateCommand) rule() sampling.Rule {
@@ -74,7 +74,7 @@ func (c *generateCommand) rule() sampling.Rule {
 }
 
 func (c *generateCommand) Run(ctx context.Context) error {
-	m, err := openLanguageModel(c.Model, c.Threads)
+	m, err := c.load(c.Model)
 	if err != nil {
 		return err
 	}

@@ -9,21 +9,19 @@ import (
 	"text/tabwriter"
 
 	"caper/data"
-	"caper/engine"
 	"caper/eval"
-	"caper/model"
 	"caper/train/prm"
 	"caper/train/run"
 )
 
 type localizeCommand struct {
-	Model     string `help:"Reward model folder." required:"" type:"path"`
-	Tuples    files  `help:"Tuple files whose faults are to be found." required:"" placeholder:"FILE..."`
-	Baselines bool   `help:"Compare with simple rules, fitted on the training tuples."`
-	Training  files  `help:"Training tuples for the baselines; default: train.tuples of the run that the model belongs to." placeholder:"FILE..."`
-	Balanced  bool   `help:"Give every clause kind the same weight."`
-	Threads   int    `help:"0: one per core." default:"0"`
-	JSON      bool   `help:"Print the result as JSON on stdout."`
+	Model      string `help:"Reward model folder." required:"" type:"path"`
+	Tuples     files  `help:"Tuple files whose faults are to be found." required:"" placeholder:"FILE..."`
+	Baselines  bool   `help:"Compare with simple rules, fitted on the training tuples."`
+	Training   files  `help:"Training tuples for the baselines; default: train.tuples of the run that the model belongs to." placeholder:"FILE..."`
+	Balanced   bool   `help:"Give every clause kind the same weight."`
+	modelFlags `embed:""`
+	JSON       bool `help:"Print the result as JSON on stdout."`
 }
 
 func (c *localizeCommand) Help() string {
@@ -32,7 +30,7 @@ func (c *localizeCommand) Help() string {
 }
 
 // Validate checks the flags.
-func (c *localizeCommand) Validate() error { return checkThreads("--threads", c.Threads) }
+func (c *localizeCommand) Validate() error { return c.modelFlags.check() }
 
 func (c *localizeCommand) Run(ctx context.Context) error {
 	faults, err := readFaults(ctx, c.Tuples)
@@ -50,7 +48,7 @@ func (c *localizeCommand) Run(ctx context.Context) error {
 		}
 		baselines = eval.FitBaselines(training)
 	}
-	scores, err := scoreFaults(ctx, c.Model, faults, c.Threads)
+	scores, err := c.scoreFaults(ctx, c.Model, faults)
 	if err != nil {
 		return err
 	}
@@ -98,28 +96,12 @@ func readFaults(ctx context.Context, paths []string) ([]eval.Fault, error) {
 	return all, nil
 }
 
-func scoreFaults(ctx context.Context, dir string, faults []eval.Fault, threads int) ([][]float64, error) {
-	scorer, err := openScorer(dir, threads)
+func (f *modelFlags) scoreFaults(ctx context.Context, dir string, faults []eval.Fault) ([][]float64, error) {
+	scorer, err := f.scorer(dir)
 	if err != nil {
 		return nil, err
 	}
 	return eval.ScoreFaults(ctx, scorer, faults, nil)
-}
-
-// openScorer loads a reward model for scoring.
-func openScorer(dir string, threads int) (*model.Scorer, error) {
-	if err := notRunFolder(dir); err != nil {
-		return nil, err
-	}
-	m, err := model.Load(dir, engine.CPU(threads), model.Frozen)
-	if err != nil {
-		return nil, err
-	}
-	scorer, err := model.NewScorer(m, 0)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", dir, err)
-	}
-	return scorer, nil
 }
 
 func printLocalization(r eval.Localization) {

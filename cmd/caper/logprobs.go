@@ -9,16 +9,15 @@ import (
 	"os"
 
 	"caper/data"
-	"caper/engine"
 	"caper/model"
 )
 
 type logprobsCommand struct {
-	Model   string `help:"Language model folder." required:"" type:"path"`
-	IDs     string `name:"ids" help:"JSON Lines with \"ids\", the tokens of a sequence." required:"" type:"path"`
-	Out     string `help:"The same lines with \"logprobs\"." required:"" type:"path"`
-	Budget  int    `help:"Most tokens computed at once; 0 chooses. It changes speed and memory, and delta nets' results by rounding." default:"0"`
-	Threads int    `help:"0: one per core." default:"0"`
+	Model      string `help:"Language model folder." required:"" type:"path"`
+	IDs        string `name:"ids" help:"JSON Lines with \"ids\", the tokens of a sequence." required:"" type:"path"`
+	Out        string `help:"The same lines with \"logprobs\"." required:"" type:"path"`
+	Budget     int    `help:"Most tokens computed at once; 0 chooses. It changes speed and memory, and delta nets' results by rounding." default:"0"`
+	modelFlags `embed:""`
 }
 
 func (c *logprobsCommand) Help() string {
@@ -30,11 +29,11 @@ A line of T ids gets T-1 numbers: the natural logarithm of the probability of ea
 
 // Validate checks the flags.
 func (c *logprobsCommand) Validate() error {
-	return cmp.Or(checkThreads("--threads", c.Threads), checkNumber("--budget", c.Budget, 0, 1<<30), checkOutput(c.Out, c.IDs))
+	return cmp.Or(c.check(), checkNumber("--budget", c.Budget, 0, 1<<30), checkOutput(c.Out, c.IDs))
 }
 
 func (c *logprobsCommand) Run(ctx context.Context) error {
-	m, err := openLanguageModel(c.Model, c.Threads)
+	m, err := c.load(c.Model)
 	if err != nil {
 		return err
 	}
@@ -116,12 +115,4 @@ func readIDs(object data.Extra, vocab int) ([]int32, error) {
 		}
 	}
 	return ids, nil
-}
-
-// openLanguageModel loads a model for inference.
-func openLanguageModel(dir string, threads int) (*model.Model, error) {
-	if err := notRunFolder(dir); err != nil {
-		return nil, err
-	}
-	return model.Load(dir, engine.CPU(threads), model.Frozen)
 }

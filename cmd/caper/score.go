@@ -14,14 +14,14 @@ import (
 )
 
 type scoreCommand struct {
-	Model     string `help:"Reward model folder." required:"" type:"path"`
-	In        string `help:"Candidate file." required:"" type:"path"`
-	Out       string `help:"The candidates with clauses, end_score and score." required:"" type:"path"`
-	Bench     string `help:"Benchmark folder, for lines without a prompt." type:"path"`
-	Format    string `help:"auto, spider, bird or synsql." default:"auto" enum:"auto,spider,bird,synsql"`
-	Split     string `help:"Split of the benchmark." default:"dev"`
-	Aggregate string `help:"How a query's score is made of its clauses': mean, min, last or sum." default:"mean" enum:"mean,min,last,sum"`
-	Threads   int    `help:"0: one per core." default:"0"`
+	Model      string `help:"Reward model folder." required:"" type:"path"`
+	In         string `help:"Candidate file." required:"" type:"path"`
+	Out        string `help:"The candidates with clauses, end_score and score." required:"" type:"path"`
+	Bench      string `help:"Benchmark folder, for lines without a prompt." type:"path"`
+	Format     string `help:"auto, spider, bird or synsql." default:"auto" enum:"auto,spider,bird,synsql"`
+	Split      string `help:"Split of the benchmark." default:"dev"`
+	Aggregate  string `help:"How a query's score is made of its clauses': mean, min, last or sum." default:"mean" enum:"mean,min,last,sum"`
+	modelFlags `embed:""`
 }
 
 func (c *scoreCommand) Help() string {
@@ -41,11 +41,11 @@ type scoredClause struct {
 
 // Validate checks the flags.
 func (c *scoreCommand) Validate() error {
-	return cmp.Or(checkThreads("--threads", c.Threads), checkOutput(c.Out, c.In))
+	return cmp.Or(c.modelFlags.check(), checkOutput(c.Out, c.In))
 }
 
 func (c *scoreCommand) Run(ctx context.Context) error {
-	scorer, err := openScorer(c.Model, c.Threads)
+	scorer, err := c.scorer(c.Model)
 	if err != nil {
 		return err
 	}

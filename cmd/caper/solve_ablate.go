@@ -17,6 +17,7 @@ type solveAblateCommand struct {
 	poolFlags   `embed:""`
 	repairFlags `embed:""`
 	selectFlags `embed:""`
+	modelFlags  `embed:""`
 	serverFlags `embed:""`
 	Rule        string   `help:"spider, test-suite, bird or strict; default: the benchmark's own." placeholder:"RULE"`
 	Specialist  []string `help:"Sources that are one half of the pool; the others are the other half." placeholder:"SOURCE,..."`
@@ -39,7 +40,7 @@ func (c *solveAblateCommand) Validate() error {
 			return fmt.Errorf("--rule: %w", err)
 		}
 	}
-	return cmp.Or(c.poolFlags.check(), c.repairFlags.check(&c.serverFlags), c.selectFlags.check(&c.serverFlags), c.serverFlags.check())
+	return cmp.Or(c.poolFlags.check(), c.repairFlags.check(&c.serverFlags), c.selectFlags.check(&c.serverFlags), c.modelFlags.check(), c.serverFlags.check())
 }
 
 func (c *solveAblateCommand) Run(ctx context.Context) error {
@@ -57,7 +58,7 @@ func (c *solveAblateCommand) Run(ctx context.Context) error {
 	if o.Repair, err = c.repairFlags.open(bench, solve.NewPrompter(bench), &c.serverFlags); err != nil {
 		return err
 	}
-	if o.Select, err = c.selectFlags.options(bench, &c.serverFlags); err != nil {
+	if o.Select, err = c.selectFlags.options(bench, &c.modelFlags, &c.serverFlags); err != nil {
 		return err
 	}
 	w, err := data.Create(c.Out)

@@ -14,6 +14,7 @@ type solveAllCommand struct {
 	generatorFlags `embed:""`
 	repairFlags    `embed:""`
 	selectFlags    `embed:""`
+	modelFlags     `embed:""`
 	serverFlags    `embed:""`
 	Candidates     files  `help:"Files with more candidates." placeholder:"FILE..."`
 	Out            string `help:"Folder for candidates.jsonl, repaired.jsonl and chosen.jsonl." required:"" type:"path"`
@@ -36,7 +37,7 @@ func (c *solveAllCommand) Validate() error {
 		err = errors.New("--generator is missing: say who writes candidates, or give --candidates")
 	}
 	return cmp.Or(err, c.benchFlags.check(), c.generatorFlags.check(c.Split, &c.serverFlags), c.repairFlags.check(&c.serverFlags),
-		c.selectFlags.check(&c.serverFlags), c.serverFlags.check())
+		c.selectFlags.check(&c.serverFlags), c.modelFlags.check(), c.serverFlags.check())
 }
 
 func (c *solveAllCommand) Run(ctx context.Context) error {
@@ -55,9 +56,9 @@ func (c *solveAllCommand) Run(ctx context.Context) error {
 		return solveFlags{poolFlags{c.benchFlags, files{at(stageFiles[i-1])}, at(stageFiles[i])}, c.Resume}
 	}
 	stages := []interface{ Run(context.Context) error }{
-		&solveCandidatesCommand{c.benchFlags, c.generatorFlags, c.serverFlags, c.Candidates, at(stageFiles[0]), c.Resume},
+		&solveCandidatesCommand{c.benchFlags, c.generatorFlags, c.modelFlags, c.serverFlags, c.Candidates, at(stageFiles[0]), c.Resume},
 		&solveRepairCommand{stage(1), c.repairFlags, c.serverFlags},
-		&solveSelectCommand{solveFlags: stage(2), selectFlags: c.selectFlags, serverFlags: c.serverFlags},
+		&solveSelectCommand{solveFlags: stage(2), selectFlags: c.selectFlags, modelFlags: c.modelFlags, serverFlags: c.serverFlags},
 	}
 	for i, stage := range stages {
 		if _, err := os.Stat(at(stageFiles[i])); err == nil {

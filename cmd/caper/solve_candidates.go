@@ -96,7 +96,7 @@ func (g *generatorSpec) set(key, value string) (err error) {
 }
 
 // open makes the generators.
-func (f *generatorFlags) open(bench *data.Benchmark, split string, s *serverFlags) ([]solve.Generator, *solve.Prompter, error) {
+func (f *generatorFlags) open(bench *data.Benchmark, split string, where *modelFlags, s *serverFlags) ([]solve.Generator, *solve.Prompter, error) {
 	prompter := solve.NewPrompter(bench)
 	if f.Demonstrations != "" {
 		training, err := bench.Questions(f.Demonstrations)
@@ -117,7 +117,7 @@ func (f *generatorFlags) open(bench *data.Benchmark, split string, s *serverFlag
 		if err != nil {
 			return nil, nil, err
 		}
-		g, err := spec.open(prompter, s)
+		g, err := spec.open(prompter, where, s)
 		if err != nil {
 			return nil, nil, fmt.Errorf("--generator %s: %w", text, err)
 		}
@@ -126,7 +126,7 @@ func (f *generatorFlags) open(bench *data.Benchmark, split string, s *serverFlag
 	return all, prompter, nil
 }
 
-func (g generatorSpec) open(prompter *solve.Prompter, s *serverFlags) (solve.Generator, error) {
+func (g generatorSpec) open(prompter *solve.Prompter, where *modelFlags, s *serverFlags) (solve.Generator, error) {
 	if g.kind == "server" {
 		server, err := s.open()
 		if err != nil {
@@ -135,7 +135,7 @@ func (g generatorSpec) open(prompter *solve.Prompter, s *serverFlags) (solve.Gen
 		server.URL, server.Model = g.url, g.model
 		return &solve.ServerGenerator{Draw: g.Draw, Server: server, Prompter: prompter}, nil
 	}
-	m, err := openLanguageModel(g.path, 0)
+	m, err := where.load(g.path)
 	if err != nil {
 		return nil, err
 	}
@@ -149,6 +149,7 @@ func (g generatorSpec) open(prompter *solve.Prompter, s *serverFlags) (solve.Gen
 type solveCandidatesCommand struct {
 	benchFlags     `embed:""`
 	generatorFlags `embed:""`
+	modelFlags     `embed:""`
 	serverFlags    `embed:""`
 	Candidates     files  `help:"Files with more candidates." placeholder:"FILE..."`
 	Out            string `help:"File to write." required:"" type:"path"`
@@ -170,7 +171,7 @@ func (c *solveCandidatesCommand) Validate() error {
 	if len(c.Generator) == 0 && len(c.Candidates) == 0 {
 		err = errors.New("--generator is missing: say who writes candidates, or give --candidates")
 	}
-	return cmp.Or(err, c.benchFlags.check(), c.generatorFlags.check(c.Split, &c.serverFlags), c.serverFlags.check(), checkOutput(c.Out, c.Candidates...),
+	return cmp.Or(err, c.benchFlags.check(), c.generatorFlags.check(c.Split, &c.serverFlags), c.modelFlags.check(), c.serverFlags.check(), checkOutput(c.Out, c.Candidates...),
 		checkRereadable("--candidates", c.Candidates...))
 }
 
@@ -190,7 +191,7 @@ func (c *solveCandidatesCommand) Run(ctx context.Context) error {
 	if err := solve.AddCandidates(pools, c.Candidates, bench, c.Split); err != nil {
 		return err
 	}
-	generators, _, err := c.generatorFlags.open(bench, c.Split, &c.serverFlags)
+	generators, _, err := c.generatorFlags.open(bench, c.Split, &c.modelFlags, &c.serverFlags)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 type solveSelectCommand struct {
 	solveFlags  `embed:""`
 	selectFlags `embed:""`
+	modelFlags  `embed:""`
 	serverFlags `embed:""`
 	Explain     bool `help:"Print pool, classes, scores and what decided, for every question, on stdout."`
 }
@@ -23,7 +24,6 @@ type solveSelectCommand struct {
 type selectFlags struct {
 	Judge     string  `help:"Who compares answers beside the vote: none, prm (--model) or server (--server)." default:"none" enum:"none,prm,server"`
 	Model     string  `help:"Reward model folder, for the judge prm." type:"path"`
-	Threads   int     `help:"Of the reward model; 0: one per core." default:"0"`
 	Method    string  `help:"majority, s_maj, s_rm, sum or sum+gate: each is the one before with more." default:"sum+gate" enum:"majority,s_maj,s_rm,sum,sum+gate"`
 	Consensus string  `help:"How shared cells are counted: jaccard or mean." default:"jaccard" enum:"jaccard,mean"`
 	Margin    float64 `help:"A lead of less is none, and the structure of queries decides." default:"0.05"`
@@ -39,7 +39,7 @@ func (f *selectFlags) check(s *serverFlags) error {
 	case f.Judge == "server" && s.Server == "":
 		return errors.New("--judge server: --server is missing: name the address of a model server, such as http://localhost:8000/v1")
 	}
-	return cmp.Or(checkNumber("--max-judged", f.MaxJudged, 2, 100), checkThreads("--threads", f.Threads))
+	return checkNumber("--max-judged", f.MaxJudged, 2, 100)
 }
 
 // String is what the choice depends on.
@@ -48,12 +48,12 @@ func (f *selectFlags) String() string {
 }
 
 // options are those of the selector, with its judge opened.
-func (f *selectFlags) options(bench *data.Benchmark, s *serverFlags) (solve.Options, error) {
+func (f *selectFlags) options(bench *data.Benchmark, m *modelFlags, s *serverFlags) (solve.Options, error) {
 	o := solve.DefaultOptions()
 	o.Method, o.Consensus, o.Margin, o.MaxJudged = solve.Method(f.Method), solve.Consensus(f.Consensus), f.Margin, f.MaxJudged
 	switch f.Judge {
 	case "prm":
-		scorer, err := openScorer(f.Model, f.Threads)
+		scorer, err := m.scorer(f.Model)
 		if err != nil {
 			return o, err
 		}
@@ -78,7 +78,7 @@ caper eval ex judges it.`
 
 // Validate checks the flags.
 func (c *solveSelectCommand) Validate() error {
-	return cmp.Or(c.solveFlags.check(), c.selectFlags.check(&c.serverFlags), c.serverFlags.check())
+	return cmp.Or(c.solveFlags.check(), c.selectFlags.check(&c.serverFlags), c.modelFlags.check(), c.serverFlags.check())
 }
 
 func (c *solveSelectCommand) Run(ctx context.Context) error {
@@ -92,7 +92,7 @@ func (c *solveSelectCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o, err := c.options(bench, &c.serverFlags)
+	o, err := c.options(bench, &c.modelFlags, &c.serverFlags)
 	if err != nil {
 		return err
 	}

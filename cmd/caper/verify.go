@@ -19,8 +19,8 @@ type verifyCommand struct {
 	Model      string `help:"Reward model folder; without it only the vote is measured." type:"path"`
 	Rule       string `help:"spider, test-suite, bird or strict; default: the benchmark's own." placeholder:"RULE"`
 	Aggregate  string `help:"How a query's score is made of its clauses': mean, min, last or sum." default:"mean" enum:"mean,min,last,sum"`
-	Threads    int    `help:"0: one per core." default:"0"`
-	JSON       bool   `help:"Print the result as JSON on stdout."`
+	modelFlags `embed:""`
+	JSON       bool `help:"Print the result as JSON on stdout."`
 }
 
 func (c *verifyCommand) Help() string {
@@ -38,7 +38,7 @@ func (c *verifyCommand) Validate() error {
 			return fmt.Errorf("--%w", err)
 		}
 	}
-	return cmp.Or(c.benchFlags.check(), checkThreads("--threads", c.Threads), checkRereadable("--candidates", c.Candidates...))
+	return cmp.Or(c.benchFlags.check(), c.modelFlags.check(), checkRereadable("--candidates", c.Candidates...))
 }
 
 func (c *verifyCommand) Run(ctx context.Context) error {
@@ -54,7 +54,7 @@ func (c *verifyCommand) Run(ctx context.Context) error {
 	}
 	var scorer eval.Scorer
 	if c.Model != "" {
-		if scorer, err = openScorer(c.Model, c.Threads); err != nil {
+		if scorer, err = c.scorer(c.Model); err != nil {
 			return err
 		}
 	}
