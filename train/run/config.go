@@ -46,6 +46,7 @@ type Model struct {
 	InitializerStdDev float64 `toml:"initializer_range" comment:"standard deviation of fresh matrices"`
 	EmbeddingStdDev   float64 `toml:"embedding_std"`
 	OutputScale       float64 `toml:"output_scale" comment:"factor on the matrices that write to the residual stream"`
+	LogitScale        float64 `toml:"logit_scale" comment:"of the last norm: below 1, a head of fresh embeddings of size 1 gives smaller logits"`
 	MinTimeStep       float64 `toml:"min_time_step" comment:"of the delta nets' heads, which start with memories of different length"`
 	MaxTimeStep       float64 `toml:"max_time_step"`
 }
@@ -92,7 +93,7 @@ func Defaults() (Model, Train, LoRA) {
 			AttentionHeads: 4, KeyValueHeads: 4, HeadDim: 32,
 			LinearKeyHeads: 4, LinearValueHeads: 4, LinearKeyDim: 32, LinearValueDim: 32,
 			VocabularySize: 2560, EndToken: "<|im_end|>",
-			InitializerStdDev: 0.09, EmbeddingStdDev: 1, OutputScale: 0.3, MinTimeStep: 0.001, MaxTimeStep: 0.1,
+			InitializerStdDev: 0.09, EmbeddingStdDev: 1, OutputScale: 0.3, LogitScale: 1, MinTimeStep: 0.001, MaxTimeStep: 0.1,
 		}, Train{
 			Seed: 1, MicroBatchTokens: 8192, MaxLength: 8192,
 			LR: 1e-5, MinLRRatio: 0.1, Warmup: 0.03, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8,
@@ -112,7 +113,7 @@ var ranges = []settings.Range{
 		"model.num_attention_heads", "model.num_key_value_heads", "model.head_dim",
 		"model.linear_num_key_heads", "model.linear_num_value_heads", "model.linear_key_head_dim", "model.linear_value_head_dim"),
 	settings.Above0(
-		"model.initializer_range", "model.embedding_std", "model.output_scale", "model.min_time_step", "model.max_time_step",
+		"model.initializer_range", "model.embedding_std", "model.output_scale", "model.logit_scale", "model.min_time_step", "model.max_time_step",
 		"train.micro_batch_tokens", "train.max_length", "train.lr", "train.eps", "train.grad_clip",
 		"train.keep_checkpoints", "train.max_bad_steps", "lora.alpha"),
 	settings.AtLeast0(

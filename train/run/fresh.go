@@ -16,6 +16,9 @@ import (
 //
 //   - Embeddings of size 1, and small output projections: the token itself stays the
 //     larger part of the residual stream, so later layers can compare tokens.
+//   - A final norm of logit_scale: the head is the embedding, and of size 1 it would give
+//     the first logits a standard deviation of sqrt(hidden_size), so that the first steps
+//     only undo them.
 //   - Query rows equal to key rows: a head attends to earlier copies of its token
 //     from the first step (Trockman and Kolter 2023, arXiv 2305.09828).
 //   - Time steps spread over min_time_step to max_time_step (Gu and Dao 2023, arXiv
@@ -31,6 +34,8 @@ func freshen(m *model.Model, c qwen35.Config, shape Model) {
 		case strings.HasSuffix(p.Name, "o_proj.weight"), strings.HasSuffix(p.Name, "out_proj.weight"),
 			strings.HasSuffix(p.Name, "down_proj.weight"):
 			rescale(p, shape.OutputScale)
+		case p.Name == "model.norm.weight": // its factors are 1 + weight
+			fill(p, shape.LogitScale-1)
 		case strings.HasSuffix(p.Name, "dt_bias"):
 			spreadTimeSteps(p, shape.MinTimeStep, shape.MaxTimeStep)
 		}
@@ -46,6 +51,14 @@ func rescale(p *engine.Param, factor float64) {
 	for i := range p.Rows {
 		for j := range p.Cols {
 			p.Set(i, j, factor*p.At(i, j))
+		}
+	}
+}
+
+func fill(p *engine.Param, value float64) {
+	for i := range p.Rows {
+		for j := range p.Cols {
+			p.Set(i, j, value)
 		}
 	}
 }
