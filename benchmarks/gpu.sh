@@ -103,8 +103,7 @@ if [ -z "${CAPER_TRY:-}" ]; then
     measure steps-9B --model 9B --layers 8 --checkpointing selective --repeats 3
 else
     measure operators --shapes --scale 1024 --repeats 1
-    measure steps-0.8B --model 0.8B --layers 4 --scale 16 --prompt 8 --answer 4 --samples 2 --repeats 1
-    measure steps-9B --model 9B --layers 4 --scale 64 --prompt 8 --answer 4 --samples 2 --repeats 1
+    measure steps-0.8B --model 0.8B --layers 1 --scale 16 --prompt 8 --answer 4 --samples 2 --repeats 1
 fi
 
 # Each tool finds mistakes of another kind: memory, races, memory that nobody wrote, barriers.

@@ -2,9 +2,14 @@ package kernels
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"runtime"
 	"slices"
+	"strconv"
+	"sync"
 
 	"caper/cuda"
 	"caper/engine"
@@ -19,35 +24,61 @@ var Archs = []string{"sm_80", "sm_90a", "sm_100a", "sm_120a"}
 func Cubins(folder string, archs []string) ([]*cuda.Cubin, error) {
 	compiler := cuda.NewCompiler()
 	compiler.Cubins = "" // those of an older program may lie there
-	var all []*cuda.Cubin
-	for _, source := range engine.KernelSources() {
-		for _, arch := range archs {
-			var cubin *cuda.Cubin
-			var err error
+	sources := engine.KernelSources()
+	all, errs := make([]*cuda.Cubin, len(sources)*len(archs)), make([]error, len(sources)*len(archs))
+	slots := make(chan struct{}, runtime.NumCPU())
+	var running sync.WaitGroup
+	for i := range all {
+		running.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			source, arch := sources[i/len(archs)], archs[i%len(archs)]
 			if folder != "" {
-				cubin, err = compiler.WriteCubin(folder, source, arch)
+				all[i], errs[i] = compiler.WriteCubin(folder, source, arch)
 			} else {
-				cubin, err = compiler.Compile(source, arch)
+				all[i], errs[i] = compiler.Compile(source, arch)
 			}
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, cubin)
-		}
+		})
 	}
-	return all, nil
+	running.Wait()
+	return all, errors.Join(errs...)
 }
 
-// WriteResources writes what each kernel takes as Markdown.
+var (
+	bounds    = regexp.MustCompile(`__launch_bounds__\((\w+)(?: \* (\d+))?[^)]*\)\s*(\w+)\(`)
+	constants = regexp.MustCompile(`constexpr int (\w+) = (\d+)`)
+)
+
+// blockSizes is how many threads blocks have at most, by kernel.
+func blockSizes(sources []cuda.Source) map[string]int {
+	sizes := map[string]int{}
+	for _, source := range sources {
+		values := map[string]string{}
+		for _, m := range constants.FindAllStringSubmatch(source.Text, -1) {
+			values[m[1]] = m[2]
+		}
+		for _, m := range bounds.FindAllStringSubmatch(source.Text, -1) {
+			size, _ := strconv.Atoi(cmp.Or(values[m[1]], m[1]))
+			times, _ := strconv.Atoi(cmp.Or(m[2], "1"))
+			sizes[m[3]] = size * times
+		}
+	}
+	return sizes
+}
+
+// WriteResources writes what each kernel takes as Markdown, with how many of a multiprocessor's
+// 64 warps its registers let run at once, in whole blocks.
 func WriteResources(to io.Writer, cubins []*cuda.Cubin) {
 	const registersOfSM, warpsOfSM = 65536, 64
-	fmt.Fprintln(to, "| kernel | text | architecture | registers | warps of 64 that registers allow | static shared memory | spilled |")
-	fmt.Fprintln(to, "|---|---|---|---|---|---|---|")
+	threads := blockSizes(engine.KernelSources())
+	fmt.Fprintln(to, "| kernel | text | architecture | registers | threads a block | warps of 64 that registers allow | static shared memory | spilled |")
+	fmt.Fprintln(to, "|---|---|---|---|---|---|---|---|")
 	for _, c := range cubins {
 		for _, k := range c.Kernels {
 			rounded := (max(k.Registers, 1) + 7) / 8 * 8 // as registers are given out
-			fmt.Fprintf(to, "| %s | %s | %s | %d | %d | %v | %v |\n", k.Kernel, c.Name, c.Arch, k.Registers,
-				min(warpsOfSM, registersOfSM/(32*rounded)), k.Shared, k.SpillStores)
+			warps := max(threads[k.Kernel]/32, 1)
+			fmt.Fprintf(to, "| %s | %s | %s | %d | %d | %d | %v | %v |\n", k.Kernel, c.Name, c.Arch, k.Registers, threads[k.Kernel],
+				min(warpsOfSM, registersOfSM/(32*rounded))/warps*warps, k.Shared, k.SpillStores)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"caper/benchmarks/kernels"
+	"caper/cuda"
 )
 
 type benchCubinsCommand struct {
@@ -37,7 +38,14 @@ func (c *benchCubinsCommand) Run() error {
 		return err
 	}
 	out := bufio.NewWriter(os.Stdout)
-	fmt.Fprint(out, "# Kernels\n\n`caper bench cubins`. Dynamic shared memory, which launches choose, comes on top.\n\n")
+	version := ""
+	for _, l := range cuda.Examine().Libraries {
+		if l.Name == "NVRTC" {
+			version = l.Version
+		}
+	}
+	fmt.Fprintf(out, "# Kernels\n\n`caper bench cubins`, NVRTC %s. Dynamic shared memory, which launches choose, comes on top. Nothing spills and no\n"+
+		"wgmma is serialised: such kernels do not compile.\n\n", version)
 	kernels.WriteResources(out, cubins)
 	fmt.Fprintf(out, "\n# A training step of %s, %d tokens, on an H200\n\nThe least time, by its data sheet: 989 TFLOP/s dense bf16, 4.8 TB/s.\n\n", c.Model, c.Tokens)
 	if err := kernels.WriteRoofline(out, c.Model, c.Tokens); err != nil {
