@@ -2,9 +2,7 @@ package prm
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +11,7 @@ import (
 	"caper/data"
 	"caper/sql"
 	"caper/train/run"
+	"caper/train/run/runtest"
 )
 
 // databases are the small world of the tests: a table each, with a text and a
@@ -132,74 +131,12 @@ func trained(t *testing.T, c Config, o run.Options) Outcome {
 	return outcome
 }
 
+// volatile is the field of metrics that measures time.
+const volatile = "tokens_per_second"
+
 // runFiles returns the content of every file of a run folder by its path there,
 // without what must differ: time in the metrics, train.out in config.toml.
-func runFiles(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	files := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		switch name {
-		case "metrics.jsonl":
-			files[name] = metricsText(t, dir)
-		case run.ConfigName:
-			files[name] = ""
-		default:
-			files[name] = string(text)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
-}
-
-// metricsText is metrics.jsonl without the time that steps took.
-func metricsText(t *testing.T, dir string) string {
-	t.Helper()
-	lines, err := run.ReadMetrics[Metrics](dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var text strings.Builder
-	for _, m := range lines {
-		m.TokensPerSecond = 0
-		line, err := json.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text.Write(append(line, '\n'))
-	}
-	return text.String()
-}
+func runFiles(t *testing.T, dir string) map[string]string { return runtest.Files(t, dir, volatile) }
 
 // sameRun reports files in which two run folders differ.
-func sameRun(t *testing.T, got, want string) {
-	t.Helper()
-	a, b := runFiles(t, got), runFiles(t, want)
-	for name := range b {
-		if _, ok := a[name]; !ok {
-			t.Errorf("%s is missing", name)
-		} else if a[name] != b[name] {
-			t.Errorf("%s differs", name)
-		}
-	}
-	for name := range a {
-		if _, ok := b[name]; !ok {
-			t.Errorf("%s is left over", name)
-		}
-	}
-}
-
-// progress calls a function after every step.
-type progress func(done, total int, shown []run.Figure)
-
-func (p progress) Step(done, total int, shown []run.Figure) { p(done, total, shown) }
+func sameRun(t *testing.T, got, want string) { runtest.Same(t, got, want, volatile) }

@@ -14,6 +14,7 @@ import (
 	"caper/engine"
 	"caper/model"
 	"caper/train/run"
+	"caper/train/run/runtest"
 )
 
 func TestLossGoesDown(t *testing.T) {
@@ -116,7 +117,7 @@ func TestThreadsAndCheckpointingChangeNoBit(t *testing.T) {
 func interruptAt(t *testing.T, c Config, step int) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := Train(ctx, c, run.Options{Progress: progress(func(done, _ int, _ []run.Figure) {
+	_, err := Train(ctx, c, run.Options{Progress: runtest.Progress(func(done, _ int) {
 		if done == step {
 			cancel()
 		}
