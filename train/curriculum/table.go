@@ -88,10 +88,15 @@ func writeTable(path string, items []Item) error {
 }
 
 func replaceFile(path string, text []byte) error {
-	if err := os.WriteFile(path+".new", text, 0o644); err != nil {
+	f, err := data.Create(path)
+	if err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	defer f.Discard()
+	if _, err := f.Write(text); err != nil {
+		return err
+	}
+	return f.Commit()
 }
 
 // Table is the sampling table of a stage.

@@ -29,7 +29,7 @@ func TestCurriculum(t *testing.T) {
 	if err := os.WriteFile(table, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c := smallConfig(t, "train.curriculum="+table, "train.batch_questions=1", "train.max_steps=8", "train.bench="+w.bench)
+	c := smallConfig(t, "train.curriculum="+table, "train.batch_questions=1", "train.max_steps=24", "train.bench="+w.Bench)
 	out, err := Train(t.Context(), c, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestCurriculum(t *testing.T) {
 // long has none.
 func TestRates(t *testing.T) {
 	w := newWorld(t)
-	bench, err := data.OpenBenchmark(w.bench, "spider")
+	bench, err := data.OpenBenchmark(w.Bench, "spider")
 	if err != nil {
 		t.Fatal(err)
 	}

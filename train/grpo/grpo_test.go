@@ -72,8 +72,8 @@ func TestRunsGetBetter(t *testing.T) {
 	for name, overrides := range map[string][]string{
 		"sparse": {"reward.kind=sparse"},
 		"arctic": {"reward.kind=arctic"},
-		"clause": {"reward.kind=clause", "reward.model=" + w.prm},
-		"token":  {"reward.kind=token", "reward.model=" + w.prm, "reward.lambda_c=0.1"},
+		"clause": {"reward.kind=clause", "reward.model=" + w.PRM},
+		"token":  {"reward.kind=token", "reward.model=" + w.PRM, "reward.lambda_c=0.1"},
 		"lora":   {"lora.rank=8", "train.lr=2e-3", "policy.kl=0.001"},
 		"DAPO":   {"policy.clip_high=0.28", "rollout.dynamic_batches=3", "train.batch_questions=3", "reward.overlong_buffer=10", "policy.passes=2"},
 	} {
@@ -110,7 +110,7 @@ func TestRunsGetBetter(t *testing.T) {
 func TestThreadsChangeNothing(t *testing.T) {
 	var want []float32
 	for _, threads := range []string{"1", "2", "3"} {
-		c := smallConfig(t, "reward.kind=clause", "reward.model="+newWorld(t).prm, "policy.kl=0.01", "train.threads="+threads)
+		c := smallConfig(t, "reward.kind=clause", "reward.model="+newWorld(t).PRM, "policy.kl=0.01", "train.threads="+threads)
 		r := opened(t, c)
 		for range 3 {
 			step(t, r)
@@ -341,7 +341,7 @@ func TestEntropyBonus(t *testing.T) {
 }
 
 func TestAnswersAreReadable(t *testing.T) {
-	c := smallConfig(t, "train.max_steps=2", "reward.kind=clause", "reward.model="+newWorld(t).prm)
+	c := smallConfig(t, "train.max_steps=2", "reward.kind=clause", "reward.model="+newWorld(t).PRM)
 	train(t, c)
 	text, err := os.ReadFile(filepath.Join(c.Train.Out, answersName))
 	if err != nil {
@@ -366,7 +366,7 @@ func TestMistakes(t *testing.T) {
 	}
 	w := newWorld(t)
 	for _, overrides := range [][]string{
-		{"reward.kind=clause"}, {"model.path=" + w.prm}, {"train.split=none"}, {"reward.kind=clause", "reward.model=" + w.policy}, {"rollout.max_prompt=3"}, {"train.bench=" + w.policy},
+		{"reward.kind=clause"}, {"model.path=" + w.PRM}, {"train.split=none"}, {"reward.kind=clause", "reward.model=" + w.Policy}, {"rollout.max_prompt=3"}, {"train.bench=" + w.Policy},
 	} {
 		if _, err := Train(t.Context(), smallConfig(t, overrides...), Options{}); !errors.As(err, new(*settings.Error)) {
 			t.Errorf("%q: %v", overrides, err)
@@ -377,7 +377,7 @@ func TestMistakes(t *testing.T) {
 // The reward model is given the same prompt as in its training, and its scores are watched
 // beside a reward that does not use them.
 func TestWatchedRewardModel(t *testing.T) {
-	r := opened(t, smallConfig(t, "reward.kind=sparse", "reward.model="+newWorld(t).prm))
+	r := opened(t, smallConfig(t, "reward.kind=sparse", "reward.model="+newWorld(t).PRM))
 	m := step(t, r)
 	if m.Agreement == nil || m.Agreement.PRM <= 0 || len(m.Kinds) == 0 || len(r.state.Watch.Steps) != 1 {
 		t.Errorf("%+v", m)

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	if path == "" {
 		code := m.Run()
 		if w, err := makeWorld(); err == nil {
-			os.RemoveAll(filepath.Dir(w.bench))
+			os.RemoveAll(filepath.Dir(w.Bench))
 		}
 		os.Exit(code)
 	}
@@ -87,7 +87,7 @@ func child(t *testing.T, config string, steps int, moment time.Duration) {
 // same weights, optimiser, state and answers as one that was left alone.
 func TestKilledAndResumed(t *testing.T) {
 	c := smallConfig(t, "train.max_steps=36", "train.checkpoint_every=2", "train.validation_split=dev", "train.validate_every=3",
-		"reward.kind=clause", "reward.model="+newWorld(t).prm, "policy.kl=0.01", "policy.entropy_target=0.5", "policy.passes=2", "train.threads=2")
+		"reward.kind=clause", "reward.model="+newWorld(t).PRM, "policy.kl=0.01", "policy.entropy_target=0.5", "policy.passes=2", "train.threads=2")
 	folder := t.TempDir()
 	config := func(name string) (dir, path string) {
 		c.Train.Out = filepath.Join(folder, name)

@@ -75,7 +75,7 @@ func TestFlakyServer(t *testing.T) {
 		f := &flaky{t: t, gold: map[string]string{}, loads: map[string]bool{}}
 		server := httptest.NewServer(f)
 		defer server.Close()
-		bench, err := data.OpenBenchmark(newWorld(t).bench, "spider")
+		bench, err := data.OpenBenchmark(newWorld(t).Bench, "spider")
 		if err != nil {
 			t.Fatal(err)
 		}

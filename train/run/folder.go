@@ -18,7 +18,7 @@ func (c Sections) checkFolder(resume bool, from string, saved *State) error {
 	if !resume {
 		return c.mistake("train.out", "a run is there already, at step %d: add --resume to go on, or choose another folder", saved.Step)
 	}
-	key, err := settings.Difference(c.Whole, c.Defaults, saved.Config, immaterial...)
+	key, err := settings.Difference(c.Whole, c.Defaults, saved.Config, Immaterial...)
 	if err != nil {
 		return fmt.Errorf("%s: configuration of the run there: %w", filepath.Join(from, stateFile), err)
 	}
@@ -29,13 +29,13 @@ func (c Sections) checkFolder(resume bool, from string, saved *State) error {
 	return nil
 }
 
-// immaterial are the keys that change no result: they may differ between the parts of a
+// Immaterial are the keys that change no result: they may differ between the parts of a
 // run.
-var immaterial = []string{
+var Immaterial = []string{
 	"train.out", "train.threads", "train.checkpoint_every", "train.keep_checkpoints", "train.memory_gb", "train.checkpointing",
 }
 
 // identity is the configuration without the values that change no result.
-func (c Sections) identity() string { return settings.TextWithout(c.Whole, immaterial...) }
+func (c Sections) identity() string { return settings.TextWithout(c.Whole, Immaterial...) }
 
 func (c Sections) text() string { return settings.Text(c.Whole) }
