@@ -106,6 +106,25 @@ extern "C" __global__ void __launch_bounds__(128) right_count(const bf16* in, fl
     barrier_sync(2 + threadIdx.x / 64, 64);
 }
 
+extern "C" __global__ void __launch_bounds__(128) no_such_barrier(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
+    barrier_sync(16, 128); // want plain: barrier_sync: barrier 16, and there are 1 to 15
+}
+
+extern "C" __global__ void __launch_bounds__(128) part_of_a_warp(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
+    barrier_arrive(1, 100); // want plain: barrier_arrive: 100 threads is no number of whole warps
+}
+
+extern "C" __global__ void __launch_bounds__(128) two_counts(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
+    barrier_sync(1, threadIdx.x < 32 ? 64 : 128); // want plain: threads, while others of barrier 1 expect
+}
+
+extern "C" __global__ void __launch_bounds__(128) lanes_at_two_barriers(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
+    if (lane_id() < 16)
+        barrier_sync(1, 128); // want plain: divergent barrier: lanes of this warp came to barrier 1 at faults.cu
+    else
+        barrier_sync(1, 128); // want plain: divergent barrier: lanes of this warp came to barrier 1 at faults.cu
+}
+
 // ---- Bounds and alignment
 
 extern "C" __global__ void __launch_bounds__(128) read_past_end(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
@@ -173,6 +192,14 @@ extern "C" __global__ void __launch_bounds__(128) stack_overflow(const bf16* in,
     out[0] = big[5];
 }
 
+extern "C" __global__ void __launch_bounds__(128) atomic_misaligned(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
+    atomicAdd((float*)((u8*)out + 2), 1.f); // want plain: misaligned access: an atomic operation on 4 bytes
+}
+
+extern "C" __global__ void __launch_bounds__(128) shift_out_of_range(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
+    out[threadIdx.x] = 1u << (threadIdx.x + 1); // want plain: shift by [0-9]+ bits
+}
+
 // ---- Warps
 
 extern "C" __global__ void __launch_bounds__(128) not_in_own_mask(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
@@ -211,6 +238,14 @@ extern "C" __global__ void __launch_bounds__(128) half_a_warp_multiplies(const b
     out[threadIdx.x] = d[0];
 }
 
+extern "C" __global__ void __launch_bounds__(128) two_masks(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
+    out[threadIdx.x] = __shfl_xor_sync(lane_id() == 5 ? 0x3fu : ALL_LANES, 1.f, 1); // want plain: wrong mask: 0x[0-9a-f]+ in __shfl_xor_sync, while other lanes give
+}
+
+extern "C" __global__ void __launch_bounds__(128) odd_width(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
+    out[threadIdx.x] = __shfl_sync(ALL_LANES, 1.f, 0, 12); // want plain: width 12 is no power of two
+}
+
 // ---- Asynchronous copies
 
 extern "C" __global__ void __launch_bounds__(128) copy_without_wait(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
@@ -244,6 +279,11 @@ extern "C" __global__ void __launch_bounds__(128) right_copy(const bf16* in, flo
     cp_async_wait<0>();
     __syncthreads();
     out[threadIdx.x] = to_f32(s[(threadIdx.x ^ 1) * 8]);
+}
+
+extern "C" __global__ void __launch_bounds__(128) copy_of_17_bytes(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
+    DYN_SHARED(bf16, s);
+    cp_async16(s + threadIdx.x * 8, in, 17); // want plain: cp_async16 of 17 bytes
 }
 
 // ---- Mbarriers and bulk copies
@@ -363,6 +403,45 @@ extern "C" __global__ void __launch_bounds__(128) right_store(const bf16* in, fl
     tma_store_wait<0>();
 }
 
+extern "C" __global__ void __launch_bounds__(128) count_of_none(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
+    SHARED(Mbarrier, b, 1);
+    mbarrier_init(b, 0); // want plain: mbarrier_init: a count of 0
+}
+
+extern "C" __global__ void __launch_bounds__(128) third_parity(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
+    SHARED(Mbarrier, b, 1);
+    if (threadIdx.x != 0) return;
+    mbarrier_init(b, 1);
+    mbarrier_wait(b, 2); // want plain: mbarrier_wait: parity 2
+}
+
+extern "C" __global__ void __launch_bounds__(128) bulk_of_24_bytes(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
+    SHARED(Mbarrier, b, 1);
+    DYN_SHARED(u8, s);
+    if (threadIdx.x != 0) return;
+    mbarrier_init(b, 1);
+    mbarrier_arrive_expect(b, 24);
+    bulk_load(s, in, 24, b); // want plain: bulk_load: 24 bytes is no multiple of 16
+}
+
+extern "C" __global__ void __launch_bounds__(128) bulk_misaligned(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
+    SHARED(Mbarrier, b, 1);
+    DYN_SHARED(u8, s);
+    if (threadIdx.x != 0) return;
+    mbarrier_init(b, 1);
+    mbarrier_arrive_expect(b, 32);
+    bulk_load(s, in + 4, 32, b); // want plain: misaligned access: bulk_load from address
+}
+
+extern "C" __global__ void __launch_bounds__(128) other_rank(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
+    SHARED(Mbarrier, b, 1);
+    DYN_SHARED(u8, s);
+    if (threadIdx.x != 0) return;
+    mbarrier_init(b, 1);
+    mbarrier_arrive_expect(b, 1024);
+    tma_load_3d(s, &map, 0, 0, 0, b); // want plain: tma_load: 3 coordinates for a tensor map of 2 dimensions
+}
+
 // ---- Warpgroups
 
 DEVICE void fill_tiles(bf16* s) {
@@ -436,4 +515,25 @@ extern "C" __global__ void __launch_bounds__(128) right_product(const bf16* in, 
     __syncthreads();
     s[threadIdx.x] = to_bf16(0);
     out[threadIdx.x] = d[0];
+}
+
+extern "C" __global__ void __launch_bounds__(128) no_tile(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
+    DYN_SHARED(bf16, s);
+    float d[16] = {};
+    wgmma_fence();
+    wgmma<32>(d, 5, wgmma_tile(s), true); // want plain: wgmma: a's descriptor is not wgmma_tile's
+}
+
+extern "C" __global__ void __launch_bounds__(128) two_tiles(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
+    DYN_SHARED(bf16, s);
+    float d[16] = {};
+    wgmma_fence();
+    wgmma<32>(d, wgmma_tile(s + (threadIdx.x == 3 ? 512 : 0)), wgmma_tile(s + 4096), true); // want plain: wgmma: threads of one warpgroup give different descriptors
+}
+
+extern "C" __global__ void __launch_bounds__(128) divergent_warpgroup(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
+    if (threadIdx.x < 64)
+        wgmma_fence(); // want plain: divergent warpgroup: wgmma_fence, while other threads are in
+    else
+        wgmma_commit(); // want plain: divergent warpgroup: wgmma_commit, while other threads are in
 }
