@@ -16,8 +16,8 @@ func TestCUDACommands(t *testing.T) {
 	optest.CUDA(t)
 	w := openWorkshop(t, "tuples", "model")
 	dir := t.TempDir()
-	train := func(device, out string, flags ...string) string {
-		arguments := append([]string{"train", "prm", "--json", "--device", device}, flags...)
+	train := func(device, out string, more ...string) string {
+		arguments := append([]string{"train", "prm", "--json", "--device", device}, more...)
 		arguments = append(arguments, w.training(out)...)
 		must(t, append(arguments, "model.head_dim=16", "model.linear_key_head_dim=16", "model.linear_value_head_dim=16", "train.checkpoint_every=2", "train.keep_checkpoints=4")...)
 		return filepath.Join(out, "model")
@@ -40,6 +40,12 @@ func TestCUDACommands(t *testing.T) {
 		if got := lastLoss(t, out); !(math.Abs(got-want) <= 1e-2) {
 			t.Errorf("loss %g resumed with --device %s, want %g", got, device, want)
 		}
+	}
+
+	short := filepath.Join(dir, "bf16")
+	train("cuda", short, "train.moments=bf16")
+	if got := lastLoss(t, short); !(math.Abs(got-want) <= 2e-2) {
+		t.Errorf("loss %g with means in bf16, want %g", got, want)
 	}
 
 	top1 := map[string]float64{}

@@ -114,6 +114,9 @@ func (j *Job) describe(m run.Model, t run.Train, a run.LoRA) error {
 	if j.Checkpointing, err = engine.ParseCheckpointing(t.Checkpointing); err != nil {
 		return err
 	}
+	if j.Precision = MixedFloat; t.Moments == run.MomentsBFloat16 {
+		j.Precision = MomentsBF16Float
+	}
 	if a.Rank > 0 {
 		j.Adapter = &lora.Config{Rank: a.Rank, Alpha: a.Alpha, Targets: a.Targets}
 	}

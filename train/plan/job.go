@@ -17,6 +17,7 @@ type Job struct {
 	// MicroBatch is the largest forest of a step, in tokens; MaxLength its longest sequence.
 	MicroBatch, MaxLength int
 	Checkpointing         engine.Checkpointing
+	Precision             Precision // of gradients and optimiser
 
 	Load    Load
 	Sampler *Sampler // nil where nothing is sampled
@@ -108,14 +109,14 @@ func (j Job) Take(card Card, mfu float64, items int) (*Needs, error) {
 		}
 		shared = append(shared, Part{c.Role + ": " + c.Remark, bytes})
 	}
-	s := static("bf16 gradients", largest.Parameters, largest.Trained, Mixed, 0, 1)
+	s := static("", largest.Parameters, largest.Trained, j.Precision, 0, 1)
 	n.Parts = append([]Part{{"weights", s.Weights}, {"gradients", s.Gradients}, {"master weights", s.Master}, {"moments", s.Moments}}, shared...)
 	for _, p := range n.Parts {
 		n.Total += p.Bytes
 	}
 	room := card.Memory * (1 - Reserve)
 	n.Fits = n.Total <= room
-	n.GPUs = leastGPUs(n.Total-s.Total(), largest, room)
+	n.GPUs = leastGPUs(n.Total-s.Total(), largest, j.Precision, room)
 	if err := j.time(n, card, mfu); err != nil {
 		return nil, err
 	}
@@ -131,11 +132,11 @@ const mostGPUs = 1024
 
 // leastGPUs finds, by stage of ZeRO, the least number of cards whose room holds the parts
 // that each has and its share of the others.
-func leastGPUs(each float64, w *Walk, room float64) map[int]int {
+func leastGPUs(each float64, w *Walk, p Precision, room float64) map[int]int {
 	least := map[int]int{}
 	for stage := 1; stage <= 3; stage++ {
 		for n := 1; n <= mostGPUs; n++ {
-			if each+static("", w.Parameters, w.Trained, Mixed, stage, n).Total() <= room {
+			if each+static("", w.Parameters, w.Trained, p, stage, n).Total() <= room {
 				least[stage] = n
 				break
 			}

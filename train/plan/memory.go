@@ -26,6 +26,8 @@ var (
 	Mixed       = Precision{Gradient: 2, Master: 4, Moments: 8}
 	MixedFloat  = Precision{Gradient: 4, Master: 4, Moments: 8}
 	MomentsBF16 = Precision{Gradient: 2, Master: 4, Moments: 4}
+	// What runs here keep with train.moments=bf16; with fp32 it is MixedFloat.
+	MomentsBF16Float = Precision{Gradient: 4, Master: 4, Moments: 4}
 )
 
 // Static is the memory of one GPU that does not depend on the batch, in bytes.

@@ -76,7 +76,14 @@ type Train struct {
 	MaxBadSteps       int     `toml:"max_bad_steps" comment:"non-finite steps in a row before the run stops"`
 	Threads           int     `toml:"threads" comment:"0: one per core"`
 	Precision         string  `toml:"precision" comment:"of linear layers' products: fp32, or bf16: factors rounded to bfloat16, sums and weights float32"`
+	Moments           string  `toml:"moments" comment:"AdamW's running means: fp32, or on a GPU bf16, rounded at random, which takes half their memory"`
 }
+
+// The values of Train.Moments.
+const (
+	MomentsFloat32  = "fp32"
+	MomentsBFloat16 = "bf16"
+)
 
 // LoRA trains a low-rank adapter on the linear maps of a model that is loaded, with what
 // the training adds to it, in place of all weights.
@@ -98,7 +105,7 @@ func Defaults() (Model, Train, LoRA) {
 			Seed: 1, MicroBatchTokens: 8192, MaxLength: 8192,
 			LR: 1e-5, MinLRRatio: 0.1, Warmup: 0.03, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8,
 			WeightDecay: 0.1, GradClip: 1, ValidateQuestions: 256,
-			KeepCheckpoints: 2, MaxBadSteps: 5, Precision: engine.Float32.String(), Checkpointing: engine.KeepAll.String(),
+			KeepCheckpoints: 2, MaxBadSteps: 5, Precision: engine.Float32.String(), Moments: MomentsFloat32, Checkpointing: engine.KeepAll.String(),
 		}, LoRA{Alpha: 32, Targets: []string{lora.AllLinear}}
 }
 
@@ -128,6 +135,9 @@ var ranges = []settings.Range{
 func (c Sections) Check() error {
 	if err := c.Origin.Check(c.Whole, ranges...); err != nil {
 		return err
+	}
+	if c.Train.Moments != MomentsFloat32 && c.Train.Moments != MomentsBFloat16 {
+		return c.mistake("train.moments", "must be %s or %s", MomentsFloat32, MomentsBFloat16)
 	}
 	if _, err := engine.ParsePrecision(c.Train.Precision); err != nil {
 		return c.mistake("train.precision", "must be fp32 or bf16")

@@ -76,6 +76,13 @@ func (r *Run) planWeights() error {
 	return nil
 }
 
+func (r *Run) momentBytes() int {
+	if r.bfloat16Moments() {
+		return 2
+	}
+	return 4
+}
+
 // Memory adds what lasts for the whole run to the demand of the tape.
 func (r *Run) Memory(d engine.Demand) Memory {
 	m := Memory{Activations: d.Bytes(), Gradients: 4 * elements(r.Params)}
@@ -83,7 +90,7 @@ func (r *Run) Memory(d engine.Demand) Memory {
 		m.Weights += p.Bytes()
 	}
 	for _, p := range r.Params {
-		m.Moments += 2 * 4 * p.Rows * p.Cols
+		m.Moments += 2 * r.momentBytes() * p.Rows * p.Cols
 		if p.Bytes() < 4*p.Rows*p.Cols { // the optimiser keeps the weight itself in float32
 			m.Moments += 4 * p.Rows * p.Cols
 		}

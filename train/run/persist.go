@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"caper/engine"
-	"caper/kernels/adamw"
 	"caper/model"
 	"caper/model/safetensors"
 )
@@ -18,7 +17,7 @@ func (r *Run) load(dir string) error {
 	if r.Model, err = model.Load(dir, r.Device); err != nil {
 		return err
 	}
-	r.Moments = adamw.NewState(r.Model.Trainable(), r.Model.Decays())
+	r.Moments = r.newMoments()
 	file, err := safetensors.Open(filepath.Join(dir, optimizerFile))
 	if err != nil {
 		return err

@@ -101,6 +101,9 @@ func Open(c Sections, s Holder, o Options) (*Run, error) {
 	if o.Device == nil {
 		o.Device = engine.CPU(c.Train.Threads, engine.WithPrecision(precision))
 	}
+	if r.bfloat16Moments() && engine.GPUOf(o.Device) == nil {
+		return nil, c.mistake("train.moments", "only a GPU has such means: train with --device cuda, or with train.moments=%s", MomentsFloat32)
+	}
 	r.Device, r.operators = watch(o.Device, o.Profile)
 	r.Tape = engine.NewTape(r.Device)
 	if r.Tape.Checkpointing, err = engine.ParseCheckpointing(c.Train.Checkpointing); err != nil {

@@ -48,9 +48,19 @@ func (r *Run) Start(texts iter.Seq[string], config model.Config, prepare func(*m
 		}
 	}
 	r.Params = r.Model.Trainable()
-	r.Moments = adamw.NewState(r.Params, r.Model.Decays())
+	r.Moments = r.newMoments()
 	return nil
 }
+
+// newMoments returns the optimiser's state before the first step.
+func (r *Run) newMoments() *adamw.State {
+	if r.bfloat16Moments() {
+		return adamw.NewBF16State(r.Device, r.Model.Trainable(), r.Model.Decays(), r.sections.Train.Seed)
+	}
+	return adamw.NewState(r.Model.Trainable(), r.Model.Decays())
+}
+
+func (r *Run) bfloat16Moments() bool { return r.sections.Train.Moments == MomentsBFloat16 }
 
 // loading is how the weights are loaded to start from: without gradients where only an
 // adapter is trained.
