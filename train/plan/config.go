@@ -16,6 +16,7 @@ import (
 	"caper/train/grpo"
 	"caper/train/prm"
 	"caper/train/run"
+	"caper/train/sft"
 )
 
 // Lengths are the mean tokens of what a run reads and writes, of which its configuration
@@ -30,19 +31,53 @@ func ReadJob(path string, overrides []string, l Lengths) (Job, error) {
 	if err != nil {
 		return Job{}, fmt.Errorf("configuration: %w", err)
 	}
-	var sections map[string]any
-	if err := toml.Unmarshal(text, &sections); err == nil && sections["policy"] == nil && sections["rollout"] == nil && sections["reward"] == nil {
-		c, err := prm.LoadConfig(path, overrides)
+	switch kindOf(text) {
+	case "sft":
+		c, err := sft.LoadConfig(path, overrides)
 		if err != nil {
 			return Job{}, err
 		}
-		return ofPRM(c, l)
+		return ofSFT(c, l)
+	case "grpo":
+		c, err := grpo.LoadConfig(path, overrides)
+		if err != nil {
+			return Job{}, err
+		}
+		return ofGRPO(c, l)
 	}
-	c, err := grpo.LoadConfig(path, overrides)
+	c, err := prm.LoadConfig(path, overrides)
 	if err != nil {
 		return Job{}, err
 	}
-	return ofGRPO(c, l)
+	return ofPRM(c, l)
+}
+
+// kindOf tells by its keys which training a configuration is of; one that says nothing, or
+// is none, passes for a reward model's, whose reader says what is wrong.
+func kindOf(text []byte) string {
+	var sections map[string]map[string]any
+	if err := toml.Unmarshal(text, &sections); err != nil {
+		return "prm"
+	}
+	train := sections["train"]
+	switch {
+	case sections["policy"] != nil || sections["rollout"] != nil || sections["reward"] != nil:
+		return "grpo"
+	case train["batch_queries"] != nil || train["bench"] != nil || train["split"] != nil:
+		return "sft"
+	}
+	return "prm"
+}
+
+// ofSFT describes supervised training. Queries of one database that go together share its
+// schema, not their questions: each counts with a prompt of its own.
+func ofSFT(c sft.Config, l Lengths) (Job, error) {
+	j := Job{Stage: "sft", Items: c.Train.BatchQueries, Epochs: c.Train.Epochs}
+	if err := j.describe(c.Model, c.Train.Train, c.LoRA); err != nil {
+		return j, err
+	}
+	j.Load = Load{Prompts: c.Train.BatchQueries, Continuations: c.Train.BatchQueries, Prompt: l.Prompt, Answer: l.Answer, Passes: 1}
+	return j, nil
 }
 
 // ofPRM describes the training of a reward model. Every pair counts with a prompt of its

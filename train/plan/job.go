@@ -10,7 +10,7 @@ import (
 
 // Job is a training run as far as memory and time depend on it.
 type Job struct {
-	Stage   string // prm or grpo
+	Stage   string // sft, prm or grpo
 	Name    string // of the model
 	Model   model.Config
 	Adapter *lora.Config
