@@ -28,6 +28,7 @@ type commands struct {
 		PRM  trainPRMCommand  `cmd:"" name:"prm" help:"Train a Clause-PRM on preference tuples."`
 		SFT  trainSFTCommand  `cmd:"" name:"sft" help:"Train a policy on queries that are right: a benchmark's gold, or candidates judged correct."`
 		GRPO trainGRPOCommand `cmd:"" name:"grpo" help:"Train a policy on the outcomes and clause scores of its own answers."`
+		DAPO trainDAPOCommand `cmd:"" name:"dapo" help:"Train a specialist in two stages, on questions that it answers right now and then."`
 	} `cmd:"" help:"Train a model."`
 	Ablate ablateCommand `cmd:"" help:"What each part of the method is worth: variants x seeds, compared pair by pair."`
 	Doctor doctorCommand `cmd:"" help:"What of this machine caper can use, what is missing, and how to get it."`
