@@ -13,6 +13,7 @@ import (
 	"caper/engine"
 	"caper/model"
 	"caper/model/lora"
+	"caper/train/dapo"
 	"caper/train/grpo"
 	"caper/train/prm"
 	"caper/train/run"
@@ -44,6 +45,12 @@ func ReadJob(path string, overrides []string, l Lengths) (Job, error) {
 			return Job{}, err
 		}
 		return ofGRPO(c, l)
+	case "dapo":
+		c, err := dapo.LoadConfig(path, overrides)
+		if err != nil {
+			return Job{}, err
+		}
+		return ofGRPO(c.Config, l) // the first stage
 	}
 	c, err := prm.LoadConfig(path, overrides)
 	if err != nil {
@@ -61,6 +68,8 @@ func kindOf(text []byte) string {
 	}
 	train := sections["train"]
 	switch {
+	case sections["curriculum"] != nil || sections["second"] != nil:
+		return "dapo"
 	case sections["policy"] != nil || sections["rollout"] != nil || sections["reward"] != nil:
 		return "grpo"
 	case train["batch_queries"] != nil || train["bench"] != nil || train["split"] != nil:
