@@ -74,14 +74,16 @@ cubins: build $(if $(CAPER_NVRTC),,nvrtc) ## all kernels compiled by NVRTC, besi
 	rm -rf bin/cubins
 	CAPER_NVRTC=$(NVRTC) bin/caper bench cubins --out bin/cubins >bin/kernels.md
 
-gpu-bundle: build $(if $(CAPER_NVRTC),,nvrtc) ## out/gpu-bundle: binary, compiled kernels, test binaries and gpu.sh, for a machine with a GPU and no Go
+gpu-bundle: $(if $(CAPER_NVRTC),,nvrtc) ## out/gpu-bundle.tgz: binary, compiled kernels, test binaries and gpu.sh, for a machine with a GPU and no Go
 	rm -rf out/gpu-bundle
 	mkdir -p out/gpu-bundle/tests
-	cp bin/caper benchmarks/gpu.sh out/gpu-bundle/
+	cp benchmarks/gpu.sh out/gpu-bundle/
+	$(GO) build -ldflags="-s -w" -o out/gpu-bundle/caper ./cmd/caper
 	CAPER_NVRTC=$(NVRTC) out/gpu-bundle/caper bench cubins --out out/gpu-bundle/cubins >out/gpu-bundle/kernels.md
 	for op in $$(dirname $$(grep -l "engine.NewKernelText\|GPU().MatMul" kernels/*/cuda.go)); do \
-		$(GO) test -c -o out/gpu-bundle/tests/$$(basename $$op).test ./$$op || exit 1; done
-	$(GO) test -c -o out/gpu-bundle/tests/model.test ./model
+		$(GO) test -c -ldflags="-s -w" -o out/gpu-bundle/tests/$$(basename $$op).test ./$$op || exit 1; done
+	$(GO) test -c -ldflags="-s -w" -o out/gpu-bundle/tests/model.test ./model
+	tar -C out -czf out/gpu-bundle.tgz gpu-bundle
 
 clean:
 	rm -rf bin out
