@@ -114,6 +114,9 @@ func unsaidConditions(q *Query, schema *sql.Schema) string {
 			continue
 		}
 		inner := c.Query
+		if len(q.Joins) > 0 && q.Joins[0].Kind == "LEFT JOIN" {
+			return "which table of a LEFT JOIN a sub-query is about"
+		}
 		if !isPlain(inner) || len(inner.Joins) > 0 || len(inner.Select) != 1 || inner.Distinct || len(inner.Order) > 0 || inner.Limit > 0 {
 			return "such a sub-query"
 		}
