@@ -67,11 +67,14 @@ static size_t elf_size(const Elf64_Ehdr *e) {
 // sm_80 runs on all of 8.x; from 9.0 on caper compiles for one capability only.
 static int runs_on(int arch, int capability) { return arch == capability || (arch == 80 && capability / 10 == 8); }
 
+// The architecture of a cubin: CUDA 13's ELF has it a byte higher.
+static int arch_of(const Elf64_Ehdr *e) { return e->e_ident[EI_ABIVERSION] >= 8 ? e->e_flags >> 8 & 0xff : e->e_flags & 0xff; }
+
 CUresult cuModuleLoadData(CUmodule *module, const void *image) {
     const Elf64_Ehdr *e = image;
     ENTER("%s", "");
     REFUSE_IF(memcmp(e->e_ident, ELFMAG, SELFMAG), CUDA_ERROR_INVALID_IMAGE);
-    REFUSE_IF(!runs_on(e->e_flags & 0xff, mock_capability()), CUDA_ERROR_NO_BINARY_FOR_GPU);
+    REFUSE_IF(!runs_on(arch_of(e), mock_capability()), CUDA_ERROR_NO_BINARY_FOR_GPU);
     CUmodule m = object_new(MODULE, sizeof *m);
     m->size = elf_size(e);
     m->image = malloc(m->size);
