@@ -200,6 +200,15 @@ extern "C" __global__ void __launch_bounds__(128) shift_out_of_range(const bf16*
     out[threadIdx.x] = 1u << (threadIdx.x + 1); // want plain: shift by [0-9]+ bits
 }
 
+extern "C" __global__ void __launch_bounds__(128) load_past_shared(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
+    SHARED(Mbarrier, b, 1);
+    DYN_SHARED(u8, s);
+    if (threadIdx.x != 0) return;
+    mbarrier_init(b, 1);
+    mbarrier_arrive_expect(b, 1024);
+    tma_load_2d(s + (16 << 10), &map, 0, 0, b); // want plain: out of bounds: tma_load outside the block's shared memory
+}
+
 // ---- Warps
 
 extern "C" __global__ void __launch_bounds__(128) not_in_own_mask(const bf16* in, float* out, const __grid_constant__ TensorMap map) {
