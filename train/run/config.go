@@ -46,6 +46,8 @@ type Model struct {
 	InitializerStdDev float64 `toml:"initializer_range" comment:"standard deviation of fresh matrices"`
 	EmbeddingStdDev   float64 `toml:"embedding_std"`
 	OutputScale       float64 `toml:"output_scale" comment:"factor on the matrices that write to the residual stream"`
+	CopyScale         float64 `toml:"copy_scale" comment:"above 0: attention's fresh output matrices are the transposed value matrices times this, so that heads copy tokens"`
+	WordShare         float64 `toml:"word_share" comment:"share of the variance of fresh embeddings that tokens of one word have in common, whatever stands before it"`
 	LogitScale        float64 `toml:"logit_scale" comment:"of the last norm: below 1, a head of fresh embeddings of size 1 gives smaller logits"`
 	MinTimeStep       float64 `toml:"min_time_step" comment:"of the delta nets' heads, which start with memories of different length"`
 	MaxTimeStep       float64 `toml:"max_time_step"`
@@ -124,9 +126,10 @@ var ranges = []settings.Range{
 		"train.micro_batch_tokens", "train.max_length", "train.lr", "train.eps", "train.grad_clip",
 		"train.keep_checkpoints", "train.max_bad_steps", "lora.alpha"),
 	settings.AtLeast0(
+		"model.copy_scale",
 		"train.max_steps", "train.weight_decay", "train.validate_every", "train.validate_questions", "train.patience",
 		"train.checkpoint_every", "train.memory_gb", "lora.rank"),
-	settings.Share("train.warmup", "train.min_lr_ratio"),
+	settings.Share("model.word_share", "train.warmup", "train.min_lr_ratio"),
 	settings.Within("must lie in [0, 1)", func(x float64) bool { return x >= 0 && x < 1 }, "train.beta1", "train.beta2"),
 	settings.Within("must lie in [0, 1024]; 0: one per core", func(x float64) bool { return x >= 0 && x <= 1024 }, "train.threads"),
 }

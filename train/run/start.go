@@ -83,7 +83,7 @@ func (r *Run) newModel(texts iter.Seq[string], config model.Config) (*model.Mode
 	if err != nil {
 		return nil, err
 	}
-	freshen(m, c.shape(), *c)
+	freshen(m, words, c.shape(), *c, r.sections.Train.Seed)
 	if err := m.SetTokenizer(words); err != nil || m.Device() == r.Device {
 		return m, err
 	}
