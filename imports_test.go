@@ -25,6 +25,7 @@ var mayImport = map[string][]string{
 	"train":      {"model", "annotate", "eval", "data", "configs"},
 	"eval":       {"data", "sqlexec", "sql", "model"},
 	"solve":      {"eval", "model", "data", "sqlexec", "sql"},
+	"serve":      {"solve", "eval", "model", "data", "sqlexec", "sql"},
 	"report":     {"train", "eval", "annotate", "solve"},
 	"benchmarks": {"*"},
 	"configs":    {},

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -255,6 +256,15 @@ func (b *Benchmark) Schema(dbID string) (*sql.Schema, error) {
 	}
 	b.schemas[dbID] = s
 	return s, nil
+}
+
+// DatabaseIDs lists the databases that the tables files describe, sorted.
+func (b *Benchmark) DatabaseIDs() ([]string, error) {
+	described, err := b.tables()
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(described)), nil
 }
 
 // Described returns the schema of a database as the benchmark's tables file alone

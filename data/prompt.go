@@ -23,13 +23,18 @@ func (b *Benchmark) Prompt(q Question) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return PromptText(schema, q), nil
+}
+
+// PromptText is a prompt with a schema as Prompt says it.
+func PromptText(schema string, q Question) string {
 	var text strings.Builder
 	text.WriteString(schema)
 	if q.Evidence != "" {
 		text.WriteString("evidence: " + q.Evidence + "\n")
 	}
 	text.WriteString("question: " + q.Question + "\n")
-	return text.String(), nil
+	return text.String()
 }
 
 // schemaText is the prompt's part on the schema, written once for each database.

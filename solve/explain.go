@@ -42,13 +42,13 @@ func (d *Decision) Explain(w io.Writer) error {
 		}
 		out.WriteString("\n")
 	}
-	fmt.Fprintf(&out, "  %s: %s\n\n", d.Stage, d.why())
+	fmt.Fprintf(&out, "  %s: %s\n\n", d.Stage, d.Why())
 	_, err := io.WriteString(w, out.String())
 	return err
 }
 
-// why is the reason in words.
-func (d *Decision) why() string {
+// Why is the reason for the choice, in words.
+func (d *Decision) Why() string {
 	switch d.Stage {
 	case OnlyClass:
 		return "all candidates that count give this answer"

@@ -41,17 +41,25 @@ func (j *RewardJudge) Compare(ctx context.Context, q data.Question, candidates [
 	for _, x := range candidates {
 		queries = append(queries, x.SQL)
 	}
-	request := eval.ScoreRequest(prompt, queries)
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if ctx.Err() != nil {
-		return nil, Cost{}, ctx.Err()
+	scores, err := j.Score(ctx, prompt, queries)
+	if err != nil {
+		return nil, Cost{}, err
 	}
-	scores := j.scorer.Score([]model.Request{request})[0]
 	rewards, err := roundRobin(len(candidates), func(a, b int) (float64, error) {
 		return logistic(eval.QueryScore(scores[a], eval.Mean) - eval.QueryScore(scores[b], eval.Mean)), nil
 	})
 	return rewards, Cost{Calls: 1}, err
+}
+
+// Score scores the clauses of queries behind a prompt. Several who ask wait for one another.
+// The error is ctx's.
+func (j *RewardJudge) Score(ctx context.Context, prompt string, queries []string) ([]model.Scores, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return j.scorer.Score([]model.Request{eval.ScoreRequest(prompt, queries)})[0], nil
 }
 
 func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }

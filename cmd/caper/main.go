@@ -57,6 +57,7 @@ type commands struct {
 		Select     solveSelectCommand     `cmd:"" help:"Choose one of each question's candidates, by what their results share."`
 		Ablate     solveAblateCommand     `cmd:"" help:"What each part of the pipeline is worth: one part changed at a time."`
 	} `cmd:"" help:"Answer questions: candidates of several models, repaired, and one of them chosen."`
+	Serve    serveCommand    `cmd:"" help:"Answer questions over HTTP: a page, and JSON for programs."`
 	Diff     diffCommand     `cmd:"" help:"What sets two queries apart: the cheapest edit script, both texts marked."`
 	Exec     execCommand     `cmd:"" help:"Run one query read-only, under limits."`
 	Tokenize tokenizeCommand `cmd:"" help:"Text to token ids and back."`
