@@ -26,6 +26,9 @@ type VerificationOptions struct {
 	// Resamples is the number of bootstrap resamples, Seed theirs.
 	Resamples int
 	Seed      uint64
+	// Each, if not nil, is told of every question that counts, in their order: how its
+	// first candidate turned out, and the choice of the majority.
+	Each func(first, majority Outcome)
 }
 
 // Verification is how well each way of choosing one of a question's candidates does
@@ -86,8 +89,12 @@ func Verify(ctx context.Context, databases Databases, pools []Pool, scorer Score
 		}
 		v.Questions++
 		v.Candidates += len(p.candidates)
-		first := p.Candidates[0]
-		s.add(first.DBID+"\x00"+first.QuestionID.String(), 0, v.add(p.candidates))
+		question := p.Candidates[0].DBID + "\x00" + p.Candidates[0].QuestionID.String()
+		values := v.add(p.candidates)
+		s.add(question, 0, values)
+		if o.Each != nil {
+			o.Each(Outcome{Question: question, Value: values[0]}, Outcome{Question: question, Value: values[1]})
+		}
 		return nil
 	})
 	if err != nil {

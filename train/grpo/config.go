@@ -125,6 +125,16 @@ func LoadConfig(path string, overrides []string) (Config, error) {
 	return c, c.check()
 }
 
+// ParseConfig is LoadConfig for a text; name stands for the file in errors.
+func ParseConfig(text []byte, name string, overrides []string) (Config, error) {
+	c := Defaults()
+	var err error
+	if c.origin, err = settings.Read(&c, text, name, overrides); err != nil {
+		return c, err
+	}
+	return c, c.check()
+}
+
 // Within returns the configuration as part of a larger one, of which origin knows where the
 // values were written.
 func (c Config) Within(origin settings.Origin) (Config, error) {

@@ -14,6 +14,7 @@
 //	validate.go execution accuracy of greedy answers
 //	answers.go  the file of sampled answers, for people
 //	rates.go    how many answers to each question are right, before a run
+//	measure.go  how well a policy answers: greedily, and by the vote of samples
 package grpo
 
 import (

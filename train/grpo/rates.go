@@ -21,11 +21,26 @@ type Rater struct{ t *trainer }
 // OpenRater opens the policy that a run of the configuration would start from, with a
 // number of answers to each question. A model server is given the weights.
 func OpenRater(ctx context.Context, c Config, samples int, o Options) (*Rater, error) {
-	c.Reward.Kind, c.Reward.Model, c.Rollout.Samples = string(reward.Sparse), "", samples
+	c.Rollout.Samples = samples
+	t, err := openPolicy(c, o)
+	if err != nil {
+		return nil, err
+	}
+	if t.collector.source, err = t.startSource(ctx); err != nil {
+		t.bench.Close()
+		return nil, err
+	}
+	return &Rater{t}, nil
+}
+
+// openPolicy opens the policy that a run of the configuration would start from, to be asked
+// and not to be trained. It has no source of answers yet.
+func openPolicy(c Config, o Options) (t *trainer, err error) {
+	c.Reward.Kind, c.Reward.Model = string(reward.Sparse), ""
 	if err := c.checkRun(); err != nil {
 		return nil, err
 	}
-	t := &trainer{config: c, Run: &run.Run{Device: o.Device}}
+	t = &trainer{config: c, Run: &run.Run{Device: o.Device}}
 	if t.Device == nil {
 		precision, err := engine.ParsePrecision(c.Train.Precision)
 		if err != nil {
@@ -33,36 +48,31 @@ func OpenRater(ctx context.Context, c Config, samples int, o Options) (*Rater, e
 		}
 		t.Device = engine.CPU(c.Train.Threads, engine.WithPrecision(precision))
 	}
-	var err error
+	if t.Model, err = model.Load(c.Model.Path, t.Device, model.Frozen); err != nil {
+		return nil, err
+	}
+	if t.Model.Head == nil || t.Model.Tokenizer == nil {
+		return nil, c.mistake("model.path", "that is no language model with a tokenizer.json: name one")
+	}
 	if t.bench, err = data.OpenBenchmark(c.Train.Benchmark, c.Train.Format); err != nil {
 		return nil, c.mistake("train.bench", "%w", err)
 	}
-	r := &Rater{t}
-	if err := r.load(ctx, o.Extract); err != nil {
-		r.Close()
-		return nil, err
-	}
-	return r, nil
+	t.collector = t.judge(o.Extract)
+	return t, nil
 }
 
-func (r *Rater) load(ctx context.Context, extract func(string) string) (err error) {
-	t, c := r.t, r.t.config
-	if t.Model, err = model.Load(c.Model.Path, t.Device, model.Frozen); err != nil {
-		return err
+// startSource is the source of answers that a run would start with.
+func (t *trainer) startSource(ctx context.Context) (rollout.Source, error) {
+	c := t.config.Rollout
+	rule := sampling.Rule{Temperature: c.Temperature, TopP: c.TopP}
+	if c.Server == "" {
+		return t.sampler(rule, c.Samples)
 	}
-	if t.Model.Head == nil || t.Model.Tokenizer == nil {
-		return c.mistake("model.path", "that is no language model with a tokenizer.json: name one")
+	source, err := t.server(ctx, rule)
+	if err != nil {
+		return nil, err
 	}
-	t.collector = t.judge(extract)
-	rule := sampling.Rule{Temperature: c.Rollout.Temperature, TopP: c.Rollout.TopP}
-	if c.Rollout.Server == "" {
-		t.collector.source, err = t.sampler(rule, c.Rollout.Samples)
-		return err
-	}
-	if t.collector.source, err = t.server(ctx, rule); err != nil {
-		return err
-	}
-	return t.collector.source.Update(ctx, t.Model, 0)
+	return source, source.Update(ctx, t.Model, 0)
 }
 
 // Close closes the databases.

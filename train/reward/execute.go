@@ -58,6 +58,16 @@ func (x *Executor) Execute(ctx context.Context, q data.Question, answers []*Answ
 	return ctx.Err()
 }
 
+// Options are how it judges.
+func (x *Executor) Options() eval.ExecutionOptions { return x.options }
+
+// Query is the query in a text, empty where there is none: what Execute would judge.
+func (x *Executor) Query(text string) string {
+	a := Answer{Text: text}
+	x.read(&a)
+	return a.Query
+}
+
 // read finds the query and its clauses in a text.
 func (x *Executor) read(a *Answer) {
 	query := a.Text
