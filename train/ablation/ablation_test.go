@@ -147,6 +147,11 @@ func TestMatrixMistakes(t *testing.T) {
 		{"config = 'x'\n[[variants]]\nname = 'a b'\n[[variants]]\nname = 'a-b'\n", "share the folder"},
 		{"config = 'x'\n[[variants]]\nname = 'a'\n[[variants]]\n", "number 2 has no name"},
 		{"config = 'x'\n[[variants]]\nname = 'a'\nannotate = { propagate = false }\n", "m.toml:4: unknown key"},
+		{"kind = 'sft'\nconfig = 'x'\n" + two, "kind: want"},
+		{"kind = 'grpo'\nconfig = 'x'\n" + two, "splits: name"},
+		{"config = 'x'\nsplits = ['dev']\n" + two, "are of kind"},
+		{"kind = 'grpo'\nconfig = 'x'\nsplits = ['dev']\n" + two + "annotate = { propagation = false }\n", "policies are trained on questions"},
+		{"kind = 'grpo'\nconfig = 'x'\nsplits = ['dev']\n[[variants]]\nname = 'a'\nuntrained = true\n[[variants]]\nname = 'b'\nuntrained = true\n", "more than one is untrained"},
 	} {
 		_, err := parseMatrix([]byte(c.text), "m.toml")
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -168,7 +173,7 @@ func TestPresets(t *testing.T) {
 			continue
 		}
 		s := &Study{Matrix: m, Dir: t.TempDir()}
-		if _, err := s.cells(); err != nil {
+		if _, err := s.cells(s.kind()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

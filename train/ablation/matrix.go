@@ -1,6 +1,7 @@
 // Package ablation measures what each part of the method is worth: it trains every
-// variant of a matrix with every seed, tests all of them on the same failures, and
-// compares each with the first variant seed by seed.
+// variant of a matrix with every seed, tests all of them on the same items, and
+// compares each with the first variant seed by seed. Reward models are tested by the
+// faults that they find (prm.go), policies by the questions that they answer (grpo.go).
 //
 // A variant and a seed make a cell. What is done is kept, so that a study that was
 // stopped goes on where it was, and one with more variants or seeds does only those.
@@ -23,16 +24,32 @@ import (
 	"caper/configs"
 )
 
+// Kind says what a study trains.
+type Kind string
+
+const (
+	RewardModels Kind = "prm"
+	Policies     Kind = "grpo"
+)
+
 // Matrix is a study: variants of one training, and the seeds to run each with. It is
 // a TOML file.
 type Matrix struct {
+	// Kind is RewardModels where the file gives none.
+	Kind Kind `toml:"kind"`
 	// Config is the training configuration that all variants start from: a file
 	// beside the matrix, or one of the binary's own (prm-tiny.toml).
 	Config string `toml:"config"`
 	// Overrides are section.key=value words for all variants.
 	Overrides []string `toml:"overrides"`
 	Seeds     []uint64 `toml:"seeds"`
-	// Variants are compared with the first.
+	// Splits are those whose questions policies are measured by: Questions of each, evenly
+	// spread over the file (0: all), with the greedy answer and the vote of Samples
+	// answers (0: 8).
+	Splits    []string `toml:"splits"`
+	Questions int      `toml:"questions"`
+	Samples   int      `toml:"samples"`
+	// Variants are compared with the first, and with the one that is not trained.
 	Variants []Variant `toml:"variants"`
 
 	file string // that it was read from
@@ -46,6 +63,8 @@ type Variant struct {
 	// training.
 	Annotate Annotation `toml:"annotate"`
 	Train    []string   `toml:"train"`
+	// Untrained is the policy that the others start from, as it is.
+	Untrained bool `toml:"untrained"`
 }
 
 // Annotation are the options of annotate.Options that a variant may set; those not
@@ -137,6 +156,12 @@ func (m *Matrix) check() error {
 	if len(m.Seeds) == 0 {
 		m.Seeds = []uint64{1}
 	}
+	if m.Kind == "" {
+		m.Kind = RewardModels
+	}
+	if err := m.checkKind(); err != nil {
+		return err
+	}
 	if m.Config == "" {
 		return errors.New("config: name the training configuration that all variants start from")
 	}
@@ -159,6 +184,46 @@ func (m *Matrix) check() error {
 		}
 	}
 	return nil
+}
+
+// checkKind finds keys that only the other kind knows.
+func (m *Matrix) checkKind() error {
+	untrained := 0
+	for _, v := range m.Variants {
+		if v.Untrained {
+			untrained++
+		}
+		if v.Annotate != (Annotation{}) && m.Kind == Policies {
+			return fmt.Errorf("variants: %q: annotate is of kind = %q: policies are trained on questions", v.Name, RewardModels)
+		}
+	}
+	switch m.Kind {
+	case RewardModels:
+		if len(m.Splits) > 0 || m.Samples != 0 || m.Questions != 0 || untrained > 0 {
+			return fmt.Errorf("splits, questions, samples and untrained are of kind = %q", Policies)
+		}
+	case Policies:
+		if len(m.Splits) == 0 {
+			return errors.New("splits: name those whose questions the policies are measured by")
+		}
+		if m.Samples < 0 || m.Questions < 0 {
+			return errors.New("samples and questions must be 0 or more")
+		}
+		if m.Samples == 0 {
+			m.Samples = 8
+		}
+		if untrained > 1 {
+			return errors.New("variants: there is one policy to start from, and more than one is untrained")
+		}
+	default:
+		return fmt.Errorf("kind: want %q or %q", RewardModels, Policies)
+	}
+	return nil
+}
+
+// start is the index of the variant that is not trained, -1 without one.
+func (m Matrix) start() int {
+	return slices.IndexFunc(m.Variants, func(v Variant) bool { return v.Untrained })
 }
 
 // folder names a variant's folder: letters, digits and dashes of its name.

@@ -1,23 +1,19 @@
 package ablation
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
-	"caper/annotate"
 	"caper/data"
 	"caper/engine"
 	"caper/eval"
-	"caper/train/prm"
 	"caper/train/run"
 )
 
@@ -27,14 +23,19 @@ import (
 //	tuples/test-HASH.jsonl             tuples of the test
 //	runs/VARIANT/seed-N/               a cell's run folder
 //	runs/VARIANT/seed-N/outcomes.json  how each test item turned out; the cell is done
+//
+// Policies need no tuples.
 type Study struct {
 	Matrix Matrix
 	// Dir is the study's folder.
 	Dir string
-	// Bench holds the databases; Train and Test are the candidates to annotate for
-	// training and for the test, on different databases.
-	Bench       *data.Benchmark
+	// Bench holds the databases, and the questions of policies.
+	Bench *data.Benchmark
+	// Train and Test are the candidates to annotate for the training and the test of
+	// reward models, on different databases.
 	Train, Test Candidates
+	// Extract finds the query in a policy's answer that is none as it stands.
+	Extract func(string) string
 	// Device runs the trainings; nil is the processor with Threads.
 	Device  engine.Device
 	Threads int
@@ -43,36 +44,38 @@ type Study struct {
 	Progress run.Progress
 }
 
-// Candidates are rollouts with the name of their split.
-type Candidates struct {
-	Split    string
-	Rollouts iter.Seq2[data.Rollout, error]
-
-	content string // stands for all rollouts: other ones make other tuples
+// kind is what studies of reward models and of policies differ in.
+type kind interface {
+	// job makes the work of a cell from the configuration text and words over it.
+	job(v Variant, text []byte, name string, words []string) (job, error)
+	// prepare makes what the cells share.
+	prepare(ctx context.Context) error
 }
 
-// read goes through the rollouts once: a broken line ends the study before it begins.
-func (c *Candidates) read(ctx context.Context) error {
-	h := sha256.New()
-	for r, err := range c.Rollouts {
-		if err := cmp.Or(err, ctx.Err()); err != nil {
-			return err
-		}
-		line, err := data.Marshal(r)
-		if err != nil {
-			return err
-		}
-		h.Write(append(line, '\n'))
+// job is the work of one cell.
+type job interface {
+	// check finds what the cell could not be run with.
+	check() error
+	// source says what the cell's results come from; it makes what is missing of that.
+	source(ctx context.Context) (outcomes, error)
+	// run trains and tests.
+	run(ctx context.Context) (steps int, tests []Test, err error)
+}
+
+// kind returns the study's.
+func (s *Study) kind() kind {
+	if s.Matrix.Kind == Policies {
+		return &policies{study: s, hashes: map[string]string{}}
 	}
-	c.content = hex.EncodeToString(h.Sum(nil))
-	return nil
+	return &rewardModels{study: s}
 }
 
 // cell is a variant with a seed.
 type cell struct {
 	variant Variant
-	config  prm.Config
+	seed    uint64
 	dir     string
+	job     job
 }
 
 // outcomesName is the file in a cell's folder that is there when the cell is done.
@@ -80,10 +83,12 @@ const outcomesName = "outcomes.json"
 
 // outcomes are a finished cell's results.
 type outcomes struct {
-	// Config and Tuples are what they come from: the configuration's text and the
-	// hash of what decides over the tuples.
+	// Config, Tuples and Inputs are what they come from: the configuration's text, the
+	// hash of what decides over the tuples of a reward model, and that of the models and
+	// questions of a policy.
 	Config string `json:"config"`
-	Tuples string `json:"tuples"`
+	Tuples string `json:"tuples,omitempty"`
+	Inputs string `json:"inputs,omitempty"`
 	Steps  int    `json:"steps"`
 	// Tests are the outcomes of each test by name.
 	Tests []Test `json:"tests"`
@@ -97,35 +102,25 @@ type Test struct {
 
 // Run runs the cells that are not done and returns the comparison of all.
 func (s *Study) Run(ctx context.Context) ([]Comparison, error) {
-	cells, err := s.cells()
+	k := s.kind()
+	cells, err := s.cells(k)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Join(s.Dir, "tuples"), 0o755); err != nil {
-		return nil, err
-	}
-	for _, side := range []*Candidates{&s.Train, &s.Test} {
-		if err := side.read(ctx); err != nil {
-			return nil, err
+	for _, c := range slices.Concat(slices.Collect(maps.Values(cells))...) {
+		if err := c.job.check(); err != nil {
+			return nil, fmt.Errorf("variant %q: %w", c.variant.Name, err)
 		}
 	}
-	test, err := s.annotate(ctx, s.Test, annotate.DefaultOptions(), "test")
-	if err != nil {
+	if err := k.prepare(ctx); err != nil {
 		return nil, err
-	}
-	faults, err := eval.Faults(data.ReadTuples(test.path))
-	if err != nil {
-		return nil, err
-	}
-	if len(faults) == 0 {
-		return nil, errors.New("the test candidates gave no failed queries to localise: give others")
 	}
 	// Seeds outermost: a study that is stopped has compared all variants on some.
 	results := map[string][][]Test{}
 	for i := range s.Matrix.Seeds {
 		for _, v := range s.Matrix.Variants {
 			c := cells[v.Name][i]
-			tests, err := s.run(ctx, c, faults, test.hash)
+			tests, err := s.run(ctx, c)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", c.dir, err)
 			}
@@ -137,7 +132,7 @@ func (s *Study) Run(ctx context.Context) ([]Comparison, error) {
 
 // cells makes the configuration of every cell before anything is run: a mistake in
 // the last variant shows at once.
-func (s *Study) cells() (map[string][]cell, error) {
+func (s *Study) cells(k kind) (map[string][]cell, error) {
 	text, name, err := s.Matrix.configText()
 	if err != nil {
 		return nil, err
@@ -148,43 +143,35 @@ func (s *Study) cells() (map[string][]cell, error) {
 			dir := filepath.Join(s.Dir, "runs", v.folder(), fmt.Sprintf("seed-%d", seed))
 			words := append(append([]string{}, s.Matrix.Overrides...), v.Train...)
 			words = append(words, "train.out="+dir, fmt.Sprintf("train.seed=%d", seed), fmt.Sprintf("train.threads=%d", s.Threads))
-			config, err := prm.ParseConfig(text, name, words)
+			j, err := k.job(v, text, name, words)
 			if err != nil {
 				return nil, fmt.Errorf("%s: variant %q: %w", s.Matrix.file, v.Name, err)
 			}
-			cells[v.Name] = append(cells[v.Name], cell{v, config, dir})
+			cells[v.Name] = append(cells[v.Name], cell{v, seed, dir, j})
 		}
 	}
 	return cells, nil
 }
 
 // run does one cell, unless it is done.
-func (s *Study) run(ctx context.Context, c cell, faults []eval.Fault, test string) ([]Test, error) {
-	tuples, err := s.annotate(ctx, s.Train, c.variant.Annotate.options(), "train")
+func (s *Study) run(ctx context.Context, c cell) ([]Test, error) {
+	out, err := c.job.source(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c.config.Train.Tuples = []string{tuples.path}
-	out := outcomes{Config: decisive(c.config), Tuples: tuples.hash + " tested on " + test}
 	if tests, done, err := c.done(out); done || err != nil {
 		return tests, err
 	}
-	s.Log.Info("cell", "variant", c.variant.Name, "seed", c.config.Train.Seed)
-	trained, err := prm.Train(ctx, c.config, run.Options{Resume: true, Log: s.Log, Progress: s.Progress, Device: s.Device})
-	if err != nil {
-		return nil, err
-	}
-	out.Steps = trained.Steps
-	if out.Tests, err = localise(ctx, trained.ModelDir, s.device(), faults); err != nil {
+	s.Log.Info("cell", "variant", c.variant.Name, "seed", c.seed)
+	if out.Steps, out.Tests, err = c.job.run(ctx); err != nil {
 		return nil, err
 	}
 	return out.Tests, c.keep(out)
 }
 
-// decisive is the text of a configuration without what changes no result.
-func decisive(c prm.Config) string {
-	c.Train.Out, c.Train.Tuples, c.Train.Threads = "", nil, 0
-	return c.Text()
+// options are those of a cell's training.
+func (s *Study) options() run.Options {
+	return run.Options{Resume: true, Log: s.Log, Progress: s.Progress, Device: s.Device}
 }
 
 func (s *Study) device() engine.Device {
@@ -209,13 +196,20 @@ func (c cell) done(want outcomes) ([]Test, bool, error) {
 	if err := json.Unmarshal(text, &got); err != nil {
 		return nil, false, fmt.Errorf("%s: %w: remove it to train again", path, data.PlainJSONError(err))
 	}
-	if got.Config != want.Config || got.Tuples != want.Tuples {
-		return nil, false, fmt.Errorf("%s comes from another configuration or other tuples: remove the cell's folder, or choose another folder for the study", path)
+	what := "tuples"
+	if want.Inputs != "" {
+		what = "models or questions"
+	}
+	if got.Config != want.Config || got.Tuples != want.Tuples || got.Inputs != want.Inputs {
+		return nil, false, fmt.Errorf("%s comes from another configuration or other %s: remove the cell's folder, or choose another folder for the study", path, what)
 	}
 	return got.Tests, true, nil
 }
 
 func (c cell) keep(o outcomes) error {
+	if err := os.MkdirAll(c.dir, 0o755); err != nil { // of a cell without a training
+		return err
+	}
 	f, err := data.Create(filepath.Join(c.dir, outcomesName))
 	if err != nil {
 		return err

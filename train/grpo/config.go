@@ -203,6 +203,9 @@ func (c *Config) check() error {
 	return c.sections().Check()
 }
 
+// Ready says what a run needs that is not there: models, questions.
+func (c Config) Ready() error { return c.checkRun() }
+
 // checkRun checks what a run needs beside a configuration that is right in itself.
 func (c *Config) checkRun() error {
 	if err := c.check(); err != nil {
