@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -258,13 +257,22 @@ func (b *Benchmark) Schema(dbID string) (*sql.Schema, error) {
 	return s, nil
 }
 
-// DatabaseIDs lists the databases that the tables files describe, sorted.
+// DatabaseIDs lists the databases whose files are there, sorted.
 func (b *Benchmark) DatabaseIDs() ([]string, error) {
-	described, err := b.tables()
-	if err != nil {
-		return nil, err
+	var ids []string
+	for _, folder := range b.layout.folders {
+		entries, err := os.ReadDir(filepath.Join(b.Dir, folder))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("benchmark %s: %w", b.Dir, err)
+		}
+		for _, e := range entries {
+			if _, err := os.Stat(b.DatabasePath(e.Name())); err == nil {
+				ids = append(ids, e.Name())
+			}
+		}
 	}
-	return slices.Sorted(maps.Keys(described)), nil
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
 }
 
 // Described returns the schema of a database as the benchmark's tables file alone

@@ -36,6 +36,7 @@ type class struct {
 	Consensus float64 `json:"s_maj"`
 	Reward    float64 `json:"s_rm"`
 	Score     float64 `json:"score"`
+	Result    *result `json:"result,omitempty"` // its first rows
 }
 
 // result is what the chosen query gives, cut to what is shown.
@@ -134,12 +135,12 @@ func (s *Service) describe(ctx context.Context, q Question, d *solve.Decision, f
 	}
 	chosen := &d.Candidates[d.Chosen]
 	a := &answer{
-		SQL: chosen.SQL, State: chosen.State, Message: chosen.Message, Result: s.shown(chosen.Result),
+		SQL: chosen.SQL, State: chosen.State, Message: chosen.Message, Result: s.shown(chosen.Result, s.Limits.Rows),
 		Stage: d.Stage, Why: d.Why(), Margin: d.Margin, Classes: []class{}, Cost: d.Cost,
 	}
 	of := map[int]int{}
 	for k, c := range d.Classes {
-		a.Classes = append(a.Classes, class{c.Votes, c.Groups, c.Consensus, c.Reward, c.Score})
+		a.Classes = append(a.Classes, class{c.Votes, c.Groups, c.Consensus, c.Reward, c.Score, s.shown(d.Candidates[c.Representative].Result, previewRows)})
 		for _, i := range c.Members {
 			of[i] = k + 1
 		}
@@ -159,8 +160,11 @@ func (s *Service) describe(ctx context.Context, q Question, d *solve.Decision, f
 	return a, nil
 }
 
-// shown cuts a result to what is shown of it.
-func (s *Service) shown(r *sqlexec.Result) *result {
+// previewRows of an answer tell it from others.
+const previewRows = 3
+
+// shown cuts a result to so many rows.
+func (s *Service) shown(r *sqlexec.Result, rows int) *result {
 	if r == nil {
 		return nil
 	}
@@ -168,7 +172,7 @@ func (s *Service) shown(r *sqlexec.Result) *result {
 	for i, name := range r.Columns {
 		out.Columns[i] = cut(name, s.Limits.Cell)
 	}
-	for _, row := range r.Rows[:min(len(r.Rows), s.Limits.Rows)] {
+	for _, row := range r.Rows[:min(len(r.Rows), rows)] {
 		cells := make([]any, len(row))
 		for j, v := range row {
 			cells[j] = s.cell(v)

@@ -7,37 +7,25 @@ import (
 
 // known refuses names that are no database's: no other name comes near a path.
 func (s *Service) known(id string) error {
-	ids, err := s.Bench.DatabaseIDs()
+	ids, err := s.ids()
 	if err != nil {
 		return err
 	}
 	if _, found := slices.BinarySearch(ids, id); !found {
-		return refuse(http.StatusNotFound, "db_id %q: there is no such database here", id)
+		return refuse(http.StatusNotFound, "db_id %q: there is no such database here", cut(id, 100))
 	}
 	return nil
 }
 
-// databases lists the names: {"databases": [...], "examples": [...]}.
+// databases answers GET /api/databases: {"databases": [...], "generators": N, "examples":
+// whether there are any, "scores": whether there is a reward model}.
 func (s *Service) databases(w http.ResponseWriter, r *http.Request) {
-	ids, err := s.Bench.DatabaseIDs()
+	ids, err := s.ids()
 	if err != nil {
 		replyError(w, err)
 		return
 	}
-	reply(w, http.StatusOK, map[string]any{"databases": ids, "examples": s.examples(), "generators": len(s.Generators), "scores": s.Scorer != nil})
-}
-
-// examples are some of the questions whose candidates are known.
-func (s *Service) examples() []Question {
-	const most = 200
-	all := make([]Question, 0, len(s.Known))
-	for q := range s.Known {
-		all = append(all, q)
-	}
-	slices.SortFunc(all, func(a, b Question) int {
-		return slices.Compare([]string{a.Database, a.Text, a.Evidence}, []string{b.Database, b.Text, b.Evidence})
-	})
-	return all[:min(len(all), most)]
+	reply(w, http.StatusOK, map[string]any{"databases": ids, "generators": len(s.Generators), "examples": len(s.Examples) > 0, "scores": s.Scorer != nil})
 }
 
 // table is one of a database's.
@@ -51,7 +39,7 @@ type column struct {
 	Type string `json:"type,omitempty"`
 }
 
-// schema describes a database: {"tables": [...]}.
+// schema answers GET /api/databases/ID: {"tables": [...], "examples": [questions]}.
 func (s *Service) schema(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	if err := s.known(id); err != nil {
@@ -71,5 +59,12 @@ func (s *Service) schema(w http.ResponseWriter, r *http.Request) {
 		}
 		tables = append(tables, described)
 	}
-	reply(w, http.StatusOK, map[string]any{"tables": tables})
+	const most = 100
+	examples := []Question{}
+	for _, q := range s.Examples {
+		if q.Database == id && len(examples) < most {
+			examples = append(examples, q)
+		}
+	}
+	reply(w, http.StatusOK, map[string]any{"tables": tables, "examples": examples})
 }

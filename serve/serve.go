@@ -16,6 +16,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"caper/data"
@@ -31,6 +32,8 @@ type Service struct {
 	Select     solve.Options
 	// Known are candidates that were written before, by question.
 	Known map[Question][]solve.Candidate
+	// Examples are questions that the page offers.
+	Examples []Question
 	// Scorer scores clauses; nil: they have no scores. It may be Select's judge as well.
 	Scorer *solve.RewardJudge
 	// Token, if there is one, has to come with each request of the API.
@@ -39,6 +42,7 @@ type Service struct {
 	Hosts  []string
 	Limits Limits
 
+	ids     func() ([]string, error) // of databases, once read
 	turns   chan struct{}
 	waiting chan struct{}
 	counts  counts
@@ -80,6 +84,7 @@ var files embed.FS
 // Handler serves the page and the API.
 func (s *Service) Handler() http.Handler {
 	s.turns, s.waiting = make(chan struct{}, s.Limits.Together), make(chan struct{}, s.Limits.Waiting)
+	s.ids = sync.OnceValues(s.Bench.DatabaseIDs)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		replyError(w, refuse(http.StatusNotFound, "there is nothing at %s", r.URL.Path))

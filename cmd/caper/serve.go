@@ -62,6 +62,11 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	defer bench.Close()
 	const mostRows, mostBytes = 10_000, 32 << 20 // of a result, which requests hold at a time
 	bench.Limits.Timeout, bench.Limits.Rows, bench.Limits.Bytes = c.Timeout, mostRows, mostBytes
+	if ids, err := bench.DatabaseIDs(); err != nil {
+		return err
+	} else if len(ids) == 0 {
+		return fmt.Errorf("benchmark %s has no databases: put the file of a database NAME at %s", c.Bench, bench.DatabasePath("NAME"))
+	}
 	service, err := c.service(bench)
 	if err != nil {
 		return err
@@ -118,6 +123,11 @@ func (c *serveCommand) service(bench *data.Benchmark) (*serve.Service, error) {
 			return nil, err
 		}
 		s.Scorer = solve.NewRewardJudge(scorer, bench.Prompt)
+	}
+	if questions, err := bench.Questions(c.Split); err == nil {
+		for _, q := range questions {
+			s.Examples = append(s.Examples, serve.Question{Database: q.DBID, Text: q.Question, Evidence: q.Evidence})
+		}
 	}
 	if len(c.Candidates) == 0 {
 		return s, nil
