@@ -22,6 +22,9 @@ func variants(all []ablation.Comparison) []forest {
 			if row.Figure = digits(r.Mean); i > 0 {
 				row.Figure = fmt.Sprintf("%s, %s points (%s), %s", row.Figure, points(r.Difference), span(r.Apart), r.Verdict())
 			}
+			if r.Start != nil {
+				row.Figure += fmt.Sprintf("; %s over %s (%s)", points(r.Start.Difference), c.Untrained(), span(r.Start.Interval))
+			}
 			f.Rows = append(f.Rows, row)
 		}
 		charts = append(charts, f)
