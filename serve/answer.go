@@ -36,7 +36,8 @@ type class struct {
 	Consensus float64 `json:"s_maj"`
 	Reward    float64 `json:"s_rm"`
 	Score     float64 `json:"score"`
-	Result    *result `json:"result,omitempty"` // its first rows
+	Rows      int     `json:"rows"`
+	First     [][]any `json:"first,omitempty"` // its first rows and columns
 }
 
 // result is what the chosen query gives, cut to what is shown.
@@ -95,7 +96,7 @@ func (s *Service) answer(ctx context.Context, q Question, brought []string) (*an
 		return nil, err
 	}
 	if len(generated.Candidates) == 0 {
-		return nil, s.nothing()
+		return nil, s.nothing(generated.Cost)
 	}
 	repaired, err := s.Repairer.Repair(ctx, generated.Pool)
 	if err != nil {
@@ -112,11 +113,16 @@ func (s *Service) answer(ctx context.Context, q Question, brought []string) (*an
 }
 
 // nothing says why there is no candidate.
-func (s *Service) nothing() error {
-	if len(s.Generators) == 0 {
+func (s *Service) nothing(c solve.Cost) error {
+	switch {
+	case len(s.Generators) == 0 && len(s.Known) > 0:
+		return refuse(http.StatusUnprocessableEntity, "nobody has written a query for this question: ask one of the examples in its own words, send queries as candidates, or start caper serve with --generator")
+	case len(s.Generators) == 0:
 		return refuse(http.StatusUnprocessableEntity, "nobody writes queries here: send some as candidates, or start caper serve with --generator")
+	case c.Failed > 0:
+		return refuse(http.StatusBadGateway, "the generators wrote nothing, %d calls of a model server failed: see to it that it runs", c.Failed)
 	}
-	return refuse(http.StatusBadGateway, "the generators wrote nothing: see what the model server says")
+	return refuse(http.StatusBadGateway, "the generators wrote nothing for this question: put it in other words")
 }
 
 // describe turns a decision into an answer.
@@ -135,12 +141,16 @@ func (s *Service) describe(ctx context.Context, q Question, d *solve.Decision, f
 	}
 	chosen := &d.Candidates[d.Chosen]
 	a := &answer{
-		SQL: chosen.SQL, State: chosen.State, Message: chosen.Message, Result: s.shown(chosen.Result, s.Limits.Rows),
+		SQL: chosen.SQL, State: chosen.State, Message: chosen.Message, Result: s.shown(chosen.Result),
 		Stage: d.Stage, Why: d.Why(), Margin: d.Margin, Classes: []class{}, Cost: d.Cost,
 	}
 	of := map[int]int{}
 	for k, c := range d.Classes {
-		a.Classes = append(a.Classes, class{c.Votes, c.Groups, c.Consensus, c.Reward, c.Score, s.shown(d.Candidates[c.Representative].Result, previewRows)})
+		shown := class{Votes: c.Votes, Groups: c.Groups, Consensus: c.Consensus, Reward: c.Reward, Score: c.Score}
+		if r := d.Candidates[c.Representative].Result; r != nil {
+			shown.Rows, shown.First = len(r.Rows), s.cells(r, 3, 8, 4<<10)
+		}
+		a.Classes = append(a.Classes, shown)
 		for _, i := range c.Members {
 			of[i] = k + 1
 		}
@@ -160,26 +170,37 @@ func (s *Service) describe(ctx context.Context, q Question, d *solve.Decision, f
 	return a, nil
 }
 
-// previewRows of an answer tell it from others.
-const previewRows = 3
-
-// shown cuts a result to so many rows.
-func (s *Service) shown(r *sqlexec.Result, rows int) *result {
+// shown cuts a result to what is shown of it.
+func (s *Service) shown(r *sqlexec.Result) *result {
 	if r == nil {
 		return nil
 	}
-	out := &result{Columns: make([]string, len(r.Columns)), Rows: [][]any{}, Total: len(r.Rows), More: r.Truncated}
+	out := &result{Columns: make([]string, len(r.Columns)), Rows: s.cells(r, s.Limits.Rows, len(r.Columns), 1<<20), Total: len(r.Rows), More: r.Truncated}
 	for i, name := range r.Columns {
 		out.Columns[i] = cut(name, s.Limits.Cell)
 	}
-	for _, row := range r.Rows[:min(len(r.Rows), rows)] {
-		cells := make([]any, len(row))
-		for j, v := range row {
-			cells[j] = s.cell(v)
-		}
-		out.Rows = append(out.Rows, cells)
-	}
 	return out
+}
+
+// cells are the first cells of a result: at most so many rows and columns, and rows until
+// there are so many bytes.
+func (s *Service) cells(r *sqlexec.Result, rows, columns, bytes int) [][]any {
+	all := [][]any{}
+	for _, row := range r.Rows[:min(len(r.Rows), rows)] {
+		cells := make([]any, min(len(row), columns))
+		for j := range cells {
+			cells[j] = s.cell(row[j])
+			bytes -= 8
+			if text, ok := cells[j].(string); ok {
+				bytes -= len(text)
+			}
+		}
+		all = append(all, cells)
+		if bytes < 0 {
+			break
+		}
+	}
+	return all
 }
 
 // cell is a value as JSON. What JSON lacks or a browser would round is text: bytes as SQL

@@ -91,13 +91,14 @@ func TestCells(t *testing.T) {
 // Clauses partition the query, and each has a score; the same by question and by schema.
 func TestScore(t *testing.T) {
 	s := shopService(t)
-	server := serving(t, s)
 	const query = "SELECT name FROM maker WHERE country = 'Sweden'"
 	body := fmt.Sprintf(`{"db_id":"shop","question":%q,"sql":[%q,"DROP TABLE maker",""]}`, askMakers, query)
-	if status, a := request(t, "POST", server.URL+"/api/score", body); status != 501 {
+	if status, a := request(t, "POST", serving(t, s).URL+"/api/score", body); status != 501 {
 		t.Errorf("without a model: %d %v", status, a)
 	}
+	s = shopService(t)
 	s.Scorer = rewardModel(t, s.Bench)
+	server := serving(t, s)
 	status, a := request(t, "POST", server.URL+"/api/score", body)
 	if status != 200 {
 		t.Fatalf("%d %v", status, a)
@@ -410,17 +411,27 @@ func TestTimeLimit(t *testing.T) {
 			t.Errorf("%d %v", status, a)
 		}
 	}
-	s.Limits.Time = time.Hour
-	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
-	defer cancel()
-	r, _ := http.NewRequestWithContext(ctx, "POST", server.URL+"/api/ask", strings.NewReader(asked("a")))
-	r.Header.Set("Content-Type", "application/json")
-	if _, err := http.DefaultClient.Do(r); !errors.Is(err, context.DeadlineExceeded) {
-		t.Error(err)
+
+	patient := shopService(t)
+	patient.Generators = []solve.Generator{stalled{}}
+	patient.Limits.Time, patient.Limits.Together = time.Hour, 1
+	server = serving(t, patient)
+	for range 3 {
+		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+		defer cancel()
+		r, err := http.NewRequestWithContext(ctx, "POST", server.URL+"/api/ask", strings.NewReader(asked("a")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		if _, err := http.DefaultClient.Do(r); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
 	}
-	s.Generators = nil
-	if status, a := request(t, "POST", server.URL+"/api/ask", asked("a", "SELECT 1")); status != 200 {
-		t.Errorf("after a client has gone: %d %v", status, a)
+	for end := time.Now().Add(20 * time.Second); len(patient.turns) > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("a request whose client has gone still has its turn")
+		}
 	}
 }
 

@@ -135,8 +135,10 @@ func (s *Service) worked(work func(ctx context.Context, body []byte) (any, error
 			replyError(w, err)
 			return
 		}
-		defer release()
-		answer, err := work(ctx, body)
+		answer, err := func() (any, error) { // whoever reads slowly keeps nobody waiting either
+			defer release()
+			return work(ctx, body)
+		}()
 		if err != nil {
 			replyError(w, err)
 			return

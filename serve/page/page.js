@@ -207,7 +207,7 @@ function vote(a) {
     const bar = element('progress', '');
     bar.max = most;
     bar.value = c.votes;
-    const e = row('td', [[i + 1, 'number'], [preview(c.result), 'preview'], [element('span', '', bar, String(c.votes)), 'votes'], [c.groups, 'number wide'],
+    const e = row('td', [[i + 1, 'number'], [preview(c), 'preview'], [element('span', '', bar, String(c.votes)), 'votes'], [c.groups, 'number wide'],
       [c.s_maj.toFixed(3), 'number'], ...(judged ? [[c.s_rm.toFixed(3), 'number']] : []), [c.score.toFixed(3), 'number']]);
     if (i + 1 === a.candidates.find((x) => x.chosen).class) e.className = 'own';
     return e;
@@ -218,11 +218,11 @@ function vote(a) {
   return element('div', 'scroll', element('table', 'vote', element('thead', '', head), element('tbody', '', a.classes.map(line))));
 }
 
-// preview is the first rows of an answer in one text.
-function preview(r) {
-  if (!r || !r.rows.length) return element('span', 'quiet', 'no rows');
-  const text = r.rows.map((row) => row.map((v) => v === null ? 'NULL' : String(v)).join(' | ')).join('; ');
-  return element('span', '', plain(text + (r.rows.length < r.total_rows ? '; ...' : '')));
+// preview is the first rows of a class's answer in one text.
+function preview(c) {
+  if (!c.rows) return element('span', 'quiet', 'no rows');
+  const text = c.first.map((row) => row.map((v) => v === null ? 'NULL' : String(v)).join(' | ')).join('; ');
+  return element('span', '', plain(text + (c.first.length < c.rows ? '; ...' : '')));
 }
 
 const origin = (c) => c.source + (c.style ? '/' + c.style : '') + ' #' + c.sample;
