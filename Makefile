@@ -2,14 +2,18 @@
 
 GO ?= go
 
-.PHONY: build demo test test-cuda nvrtc invariants lint bench peers evaluators tokenizers generate observe step matmul checkpoint cubins gpu-bundle clean
+.PHONY: build demo demo-full test test-cuda nvrtc invariants lint bench peers evaluators tokenizers generate observe step matmul checkpoint cubins gpu-bundle clean
 
 build:            ## the binary, at bin/caper
 	$(GO) build -o bin/caper ./cmd/caper
 
-demo: build       ## the main job on built-in data; ends in out/demo/report.html
+demo: build       ## the whole loop on built-in data, its policies in small; ends in out/demo/report.html
 	rm -rf out/demo
 	bin/caper demo --out out/demo
+
+demo-full: build  ## the same with policies at full length and three seeds, up to 40 minutes; ends in out/demo-full/report.html
+	rm -rf out/demo-full
+	bin/caper demo --full --out out/demo-full
 
 test: lint        ## every part against its specification, but CUDA kernels
 	$(GO) test -vet=off ./...

@@ -152,7 +152,7 @@ func (m metric) draw(names []string, series [][]point, faint bool) curve {
 		}
 	}
 	for i, points := range series {
-		if !m.dotted { // bins as wide for a short run as for a long one
+		if !m.dotted && len(points) > 0 { // bins as wide for a short run as for a long one
 			series[i] = binned(points, (smoothPoints*len(points)+longest-1)/longest)
 		}
 		for _, p := range series[i] {

@@ -122,3 +122,12 @@ func TestSmoothingIsAsWideForShortRuns(t *testing.T) {
 		}
 	}
 }
+
+// Runs of other kinds have no values of a metric: there is no line of them.
+func TestRunWithoutTheMetric(t *testing.T) {
+	m := metric{title: "entropy"}
+	c := m.draw([]string{"sft", "grpo"}, [][]point{nil, {{x: 1, y: 2}, {x: 2, y: 3}}}, false)
+	if len(c.Lines) != 1 || c.Lines[0].Series != 1 {
+		t.Errorf("lines %+v, want that of the second run alone", c.Lines)
+	}
+}

@@ -43,9 +43,11 @@ type Page struct {
 	Tests []Test
 	// Comparisons are tests that several variants took with the same seeds.
 	Comparisons []ablation.Comparison
-	Examples    []Example
-	Timings     []Timing
-	Notes       []string
+	// Verifications are ways to choose among a policy's samples.
+	Verifications []Verification
+	Examples      []Example
+	Timings       []Timing
+	Notes         []string
 }
 
 // Fact is a figure with its name, and a remark that may be empty.

@@ -17,6 +17,7 @@ type view struct {
 	Located   []located
 	Ablations *study
 	Variants  []forest
+	Verified  []verified
 	Curves    []curve
 	Legend    []legendEntry
 	Training  grid
@@ -36,6 +37,7 @@ func newView(p Page) view {
 		Located:   locatedTests(p),
 		Ablations: studied(p),
 		Variants:  variants(p.Comparisons),
+		Verified:  verifiedTests(p.Verifications),
 		Curves:    curves(p.Runs),
 		Legend:    legend(p.Runs),
 		Training:  trainings(p.Runs),

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"caper/data"
@@ -20,11 +19,15 @@ const exampleCount = 20
 func (d *demo) describe(bench sample.Summary, rollouts sample.RolloutSummary) {
 	p := &d.page
 	p.Title = "caper: the faulty clause, found without labels"
+	if d.size.note != "" {
+		p.Notes = append(p.Notes, d.size.note)
+	}
 	p.Summary = "Databases, questions and sampled SQL were turned into clause-level preference tuples by mutating correct queries " +
 		"and repairing failed ones, each decision by executing queries. A small Clause-PRM was trained on them from scratch, " +
-		"and then looked for the faulty clause of failed queries on databases that it had never seen."
-	p.Simulated = "The candidate queries come from simulated writers that fail the way models fail; no language model wrote them. " +
-		"The databases, the executions and the results are real."
+		"and then looked for the faulty clause of failed queries on databases that it had never seen. A small policy learned to write SQL from gold, " +
+		"its own failures taught the reward model more, and rewards of clauses and of results alone took the policy further from the same start."
+	p.Simulated = "The candidate queries that faults are localised in come from simulated writers that fail the way models fail; no language model wrote them. " +
+		"Those of the policies are their own. The databases, the executions and the results are real."
 	p.Machine = report.ThisMachine()
 	total, questions := 0, 0
 	for _, n := range rollouts.Rollouts {
@@ -85,6 +88,6 @@ func (d *demo) report() error {
 	if err := report.Write(out, d.page); err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "model: %s\nreport: %s\n", filepath.Join(d.folder(variants[0]), "model"), out)
+	fmt.Fprintf(os.Stderr, "model: %s\npolicies: %s\nreport: %s\n", d.rewardModel(), d.path("policy"), out)
 	return nil
 }

@@ -27,7 +27,9 @@ Writes a benchmark in Spider layout (splits train, dev, test, newwords) and roll
 func (c *sampleCommand) Validate() error { return checkNumber("--samples", c.Samples, 1, 1000) }
 
 func (c *sampleCommand) Run(ctx context.Context) error {
-	bench, rollouts, err := writeSample(ctx, c.Dir, c.Seed, c.Samples)
+	o := sample.DefaultOptions()
+	o.Seed = c.Seed
+	bench, rollouts, err := writeSample(ctx, c.Dir, o, c.Samples)
 	if err != nil {
 		return err
 	}
@@ -43,16 +45,14 @@ func (c *sampleCommand) Run(ctx context.Context) error {
 
 // writeSample writes the benchmark and simulated rollouts for all its splits: both or
 // nothing.
-func writeSample(ctx context.Context, dir string, seed uint64, samples int) (sample.Summary, sample.RolloutSummary, error) {
-	o := sample.DefaultOptions()
-	o.Seed = seed
+func writeSample(ctx context.Context, dir string, o sample.Options, samples int) (sample.Summary, sample.RolloutSummary, error) {
 	bench, err := sample.Write(ctx, dir, o)
 	if err != nil {
 		return bench, sample.RolloutSummary{}, err
 	}
 	defer data.Temporary(dir)()
 	ro := sample.DefaultRolloutOptions()
-	ro.Seed, ro.Samples = seed, samples
+	ro.Seed, ro.Samples = o.Seed, samples
 	rollouts, err := sample.WriteRollouts(ctx, dir, ro)
 	if err != nil {
 		os.RemoveAll(dir)
