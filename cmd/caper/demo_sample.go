@@ -5,6 +5,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"caper/annotate"
@@ -43,10 +44,17 @@ func (d *demo) sample(ctx context.Context) error {
 
 // annotateSplits annotates the simulated rollouts.
 func (d *demo) annotateSplits(ctx context.Context) error {
-	for _, a := range []struct {
+	type annotation struct {
 		split       string
 		propagation bool
-	}{{sample.Train, true}, {sample.Train, false}, {sample.Test, true}, {sample.NewWords, true}} {
+	}
+	var all []annotation
+	for _, v := range d.size.variants {
+		if a := (annotation{sample.Train, v.propagation}); !slices.Contains(all, a) {
+			all = append(all, a)
+		}
+	}
+	for _, a := range append(all, annotation{sample.Test, true}, annotation{sample.NewWords, true}) {
 		rollouts := readRollouts([]string{sample.RolloutPath(d.path("bench"), a.split)}, d.bench, a.split, nil)
 		if err := d.annotate(ctx, rollouts, a.split, a.propagation, d.tuples(a.split, a.propagation)); err != nil {
 			return err

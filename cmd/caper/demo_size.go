@@ -36,7 +36,7 @@ func shortDemo() demoSize {
 		ownPRM:   []string{"train.max_steps=40"},
 		rewards:  []string{"clause", "sparse"},
 		grpo:     []string{"train.max_steps=20", "train.validate_every=10"},
-		verified: 200,
+		verified: 150,
 		note: "The policies are of a short run: two passes of supervision and twenty steps of reward show how the parts work together, " +
 			"not how good a policy becomes. caper demo --full trains them at full length with three seeds.",
 	}
