@@ -12,6 +12,7 @@ import (
 
 	"caper/data"
 	"caper/train/grpo"
+	"caper/train/reward"
 	"caper/train/run"
 )
 
@@ -69,6 +70,9 @@ func spread[T any](all []T, n int) []T {
 func (k *policies) job(v Variant, text []byte, name string, words []string) (job, error) {
 	if b := k.study.Bench; b != nil {
 		words = append(words, "train.bench="+b.Dir, "train.format="+b.Layout)
+	}
+	if v.Untrained { // whatever the others are rewarded for
+		words = append(words, "reward.kind="+string(reward.Sparse), "reward.model=")
 	}
 	config, err := grpo.ParseConfig(text, name, words)
 	return &policyCell{policies: k, untrained: v.Untrained, config: config}, err

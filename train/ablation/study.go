@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"caper/data"
 	"caper/engine"
@@ -54,7 +52,7 @@ type kind interface {
 
 // job is the work of one cell.
 type job interface {
-	// check finds what the cell could not be run with.
+	// check finds what is missing to run the cell.
 	check() error
 	// source says what the cell's results come from; it makes what is missing of that.
 	source(ctx context.Context) (outcomes, error)
@@ -107,9 +105,9 @@ func (s *Study) Run(ctx context.Context) ([]Comparison, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range slices.Concat(slices.Collect(maps.Values(cells))...) {
-		if err := c.job.check(); err != nil {
-			return nil, fmt.Errorf("variant %q: %w", c.variant.Name, err)
+	for _, v := range s.Matrix.Variants {
+		if err := cells[v.Name][0].job.check(); err != nil {
+			return nil, fmt.Errorf("%s: variant %q: %w", s.Matrix.file, v.Name, err)
 		}
 	}
 	if err := k.prepare(ctx); err != nil {
