@@ -41,7 +41,7 @@ func TestPage(t *testing.T) {
 				b.picture(t, "start-"+look.name)
 			}
 			b.evaluate(t, fmt.Sprintf("document.getElementById('question').value = %q; document.getElementById('ask').click()", c.question))
-			b.wait(t, fmt.Sprintf("!document.getElementById('ask').disabled && document.body.innerText.toLowerCase().includes(%q)", strings.ToLower(c.says)))
+			b.wait(t, fmt.Sprintf("!document.getElementById('ask').disabled && (document.body?.innerText ?? '').toLowerCase().includes(%q)", strings.ToLower(c.says)))
 			if wide := b.evaluate(t, "document.documentElement.scrollWidth").(float64); wide > float64(look.width) {
 				t.Errorf("%s %s: the page is %v points wide", c.name, look.name, wide)
 			}
@@ -67,7 +67,7 @@ func takesQueriesOfOnesOwn(t *testing.T, b *browser, url string) {
 	b.evaluate(t, `document.getElementById('question').value = 'how many?';
 		document.getElementById('candidates').value = 'SELECT count(*) AS cars\nFROM car\n\n  SELECT count(*) FROM car WHERE price > 0';
 		document.getElementById('ask').click()`)
-	b.wait(t, "document.body.innerText.includes('2 candidates')")
+	b.wait(t, "(document.body?.innerText ?? '').includes('2 candidates')")
 	if got := b.evaluate(t, "document.querySelector('#answer td').innerText"); got != "5" {
 		t.Errorf("%v cars", got)
 	}
@@ -95,7 +95,7 @@ func asksForTheToken(t *testing.T, b *browser) {
 	s := shopService(t)
 	s.Token = "secret"
 	server := serving(t, s)
-	b.open(t, server.URL, "document.body.innerText.includes('asks for its token')")
+	b.open(t, server.URL, "(document.body?.innerText ?? '').includes('asks for its token')")
 	b.picture(t, "token")
 	b.evaluate(t, "document.getElementById('token').value = 'secret'; document.getElementById('token').dispatchEvent(new Event('change'))")
 	b.wait(t, ready)
