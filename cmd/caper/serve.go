@@ -60,7 +60,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer bench.Close()
-	const mostRows, mostBytes = 10_000, 16 << 20 // of a result; a request holds one for each candidate
+	const mostRows, mostBytes = 2_000, 16 << 20 // of a result; a request holds one for each candidate
 	bench.Limits.Timeout, bench.Limits.Rows, bench.Limits.Bytes = c.Timeout, mostRows, mostBytes
 	if ids, err := bench.DatabaseIDs(); err != nil {
 		return err
