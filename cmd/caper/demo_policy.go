@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -30,8 +29,8 @@ const (
 // policyLoop is the policy's part with one seed, in a folder of its own.
 type policyLoop struct {
 	*demo
-	seed     uint64
-	policies []string // in the order made
+	seed  uint64
+	bench *data.Benchmark // the databases, with more questions
 }
 
 func (p *policyLoop) path(parts ...string) string {
@@ -49,36 +48,55 @@ func (p *policyLoop) model(name string) string {
 
 // policies trains and measures policies with every seed.
 func (d *demo) policies(ctx context.Context) error {
-	var measured policyResults
-	for i := range d.size.seeds {
-		p := &policyLoop{demo: d, seed: d.seed + uint64(i)}
-		if err := p.run(ctx); err != nil {
-			return err
-		}
-		if err := p.measure(ctx, &measured); err != nil {
-			return err
-		}
-		if i == 0 {
-			if err := p.show(); err != nil {
-				return err
-			}
-		}
-	}
-	var err error
-	d.page.Comparisons, err = measured.compare()
-	return err
-}
-
-// run makes all models: a policy, the reward model of its failures, and policies trained
-// by reward from there.
-func (p *policyLoop) run(ctx context.Context) error {
-	if err := p.supervise(ctx, startPolicy, p.size.sft); err != nil {
+	bench, err := d.askMore(ctx)
+	if err != nil {
 		return err
 	}
-	if p.size.whole != nil {
-		if err := p.supervise(ctx, wholePolicy, p.size.whole); err != nil {
+	defer bench.Close()
+	var whole, fromStart policyResults
+	for i := range d.size.seeds {
+		p := &policyLoop{demo: d, seed: d.seed + uint64(i), bench: bench}
+		if err := p.run(ctx, &fromStart); err != nil {
 			return err
 		}
+		if i > 0 {
+			continue
+		}
+		if err := p.runWhole(ctx, &whole); err != nil {
+			return err
+		}
+		if err := p.show(); err != nil {
+			return err
+		}
+	}
+	for _, r := range []*policyResults{&whole, &fromStart} {
+		compared, err := r.compare()
+		if err != nil {
+			return err
+		}
+		d.page.Comparisons = append(d.page.Comparisons, compared...)
+	}
+	return nil
+}
+
+// askMore writes the benchmark again with as many questions as a policy needs.
+func (d *demo) askMore(ctx context.Context) (*data.Benchmark, error) {
+	started := time.Now()
+	o := d.size.bench
+	o.Seed, o.Questions = d.seed, d.size.questions
+	dir := d.path("policy", "bench")
+	if _, err := sample.Write(ctx, dir, o); err != nil {
+		return nil, err
+	}
+	d.timed("questions for policies", started)
+	return openDemoBench(dir)
+}
+
+// run makes and measures a policy, the reward model of its failures, and policies trained
+// by reward from there.
+func (p *policyLoop) run(ctx context.Context, results *policyResults) error {
+	if err := p.supervise(ctx, startPolicy, p.size.sft); err != nil {
+		return err
 	}
 	if err := p.learnFailures(ctx); err != nil {
 		return err
@@ -88,7 +106,18 @@ func (p *policyLoop) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return p.measure(ctx, results, append([]string{startPolicy}, p.size.rewards...))
+}
+
+// runWhole makes and measures the policy that learns from gold to the end.
+func (p *policyLoop) runWhole(ctx context.Context, results *policyResults) error {
+	if p.size.whole == nil {
+		return nil
+	}
+	if err := p.supervise(ctx, wholePolicy, p.size.whole); err != nil {
+		return err
+	}
+	return p.measure(ctx, results, []string{wholePolicy})
 }
 
 // stage notes how long a stage of this seed took.
@@ -108,7 +137,7 @@ func (p *policyLoop) supervise(ctx context.Context, name string, overrides []str
 		return err
 	}
 	config, err := sft.ParseConfig(text, "configs/"+file, append([]string{
-		"train.bench=" + p.demo.path("bench"), "train.out=" + p.path(name), seedOverride(p.seed)}, overrides...))
+		"train.bench=" + p.demo.path("policy", "bench"), "train.out=" + p.path(name), seedOverride(p.seed)}, overrides...))
 	if err != nil {
 		return err
 	}
@@ -116,7 +145,6 @@ func (p *policyLoop) supervise(ctx context.Context, name string, overrides []str
 	if _, err = trainSFT(ctx, config, run.Options{}); err != nil {
 		return err
 	}
-	p.policies = append(p.policies, name)
 	p.stage("supervision: "+name, started)
 	return nil
 }
@@ -140,7 +168,7 @@ func (p *policyLoop) learnFailures(ctx context.Context) error {
 	p.stage("the policy's candidates", started)
 	tuples := p.path("own-failures.jsonl")
 	again := readRollouts([]string{p.path("candidates.jsonl")}, p.bench, sample.Train, nil)
-	if err := p.annotate(ctx, again, sample.Train, true, tuples); err != nil {
+	if err := p.annotate(ctx, p.bench, again, sample.Train, true, tuples); err != nil {
 		return err
 	}
 	started = time.Now()
@@ -161,7 +189,7 @@ func (p *policyLoop) reward(ctx context.Context, kind string) error {
 		return err
 	}
 	config, err := grpo.ParseConfig(text, "configs/"+file, append([]string{
-		"train.bench=" + p.demo.path("bench"), "train.out=" + p.path(kind), seedOverride(p.seed),
+		"train.bench=" + p.demo.path("policy", "bench"), "train.out=" + p.path(kind), seedOverride(p.seed),
 		"model.path=" + p.model(startPolicy), "reward.model=" + p.model(ownPRM), "reward.kind=" + kind}, p.size.grpo...))
 	if err != nil {
 		return err
@@ -170,16 +198,18 @@ func (p *policyLoop) reward(ctx context.Context, kind string) error {
 	if _, err = trainGRPO(ctx, config, run.Options{}); err != nil {
 		return err
 	}
-	p.policies = append(p.policies, kind)
 	p.stage("reward: "+kind, started)
 	return nil
 }
 
 // show puts the trainings on the page.
 func (p *policyLoop) show() error {
-	var folders []string
-	for _, name := range p.policies {
-		folders = append(folders, p.path(name))
+	folders := []string{p.path(startPolicy)}
+	if p.size.whole != nil {
+		folders = append(folders, p.path(wholePolicy))
+	}
+	for _, kind := range p.size.rewards {
+		folders = append(folders, p.path(kind))
 	}
 	runs, err := report.RunPage(folders, nil, nil)
 	if err != nil {
@@ -189,7 +219,6 @@ func (p *policyLoop) show() error {
 	for i := range p.page.Policies {
 		p.page.Policies[i].Note = policyNotes[p.page.Policies[i].Name]
 	}
-	p.log.Info("policies", "folder", filepath.Dir(p.path()))
 	return nil
 }
 

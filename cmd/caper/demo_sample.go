@@ -35,11 +35,17 @@ func (d *demo) sample(ctx context.Context) error {
 	d.timed("benchmark and simulated rollouts", started)
 	d.describe(bench, rollouts)
 	d.log.Info("benchmark", "databases", bench.Databases, "questions", bench.Questions, "simulated_rollouts", rollouts.Rollouts)
-	if d.bench, err = data.OpenBenchmark(d.path("bench"), "spider"); err != nil {
-		return err
+	d.bench, err = openDemoBench(d.path("bench"))
+	return err
+}
+
+// openDemoBench opens a benchmark with the limits of the demonstration.
+func openDemoBench(dir string) (*data.Benchmark, error) {
+	bench, err := data.OpenBenchmark(dir, "spider")
+	if err == nil {
+		bench.Limits.Instructions, bench.Limits.Timeout = queryInstructions, queryTimeout
 	}
-	d.bench.Limits.Instructions, d.bench.Limits.Timeout = queryInstructions, queryTimeout
-	return nil
+	return bench, err
 }
 
 // annotateSplits annotates the simulated rollouts.
@@ -56,7 +62,7 @@ func (d *demo) annotateSplits(ctx context.Context) error {
 	}
 	for _, a := range append(all, annotation{sample.Test, true}, annotation{sample.NewWords, true}) {
 		rollouts := readRollouts([]string{sample.RolloutPath(d.path("bench"), a.split)}, d.bench, a.split, nil)
-		if err := d.annotate(ctx, rollouts, a.split, a.propagation, d.tuples(a.split, a.propagation)); err != nil {
+		if err := d.annotate(ctx, d.bench, rollouts, a.split, a.propagation, d.tuples(a.split, a.propagation)); err != nil {
 			return err
 		}
 	}
@@ -72,14 +78,14 @@ func (d *demo) tuples(split string, propagation bool) string {
 }
 
 // annotate annotates rollouts for questions of a split into a file.
-func (d *demo) annotate(ctx context.Context, rollouts iter.Seq2[data.Rollout, error], split string, propagation bool, out string) error {
+func (d *demo) annotate(ctx context.Context, bench *data.Benchmark, rollouts iter.Seq2[data.Rollout, error], split string, propagation bool, out string) error {
 	started := time.Now()
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
 		return err
 	}
 	o := annotate.DefaultOptions()
 	o.Propagation, o.Seed = propagation, d.seed
-	summary, err := annotateTo(ctx, d.bench, rollouts, o, split, annotate.Output{Path: out})
+	summary, err := annotateTo(ctx, bench, rollouts, o, split, annotate.Output{Path: out})
 	if err != nil {
 		return err
 	}

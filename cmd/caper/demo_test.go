@@ -23,7 +23,7 @@ func tinyDemo() demoSize {
 	for i := range s.variants {
 		s.variants[i].overrides = []string{"train.max_steps=2"}
 	}
-	s.seeds = 2
+	s.seeds, s.questions = 2, 6
 	// The policy learns its few questions by heart: without any right answer there is
 	// nothing to learn from.
 	s.sft = []string{"model.hidden_size=64", "model.num_hidden_layers=2", "model.intermediate_size=64", "train.batch_queries=6", "train.epochs=1000",
@@ -41,7 +41,7 @@ func TestDemo(t *testing.T) {
 	if err := d.run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"default", "policy/seed-1/start", "policy/seed-2/whole", "policy/seed-1/prm", "policy/seed-2/clause", "policy/seed-1/sparse", "policy/seed-2/token"} {
+	for _, name := range []string{"default", "policy/seed-1/start", "policy/seed-1/whole", "policy/seed-1/prm", "policy/seed-2/clause", "policy/seed-1/sparse", "policy/seed-2/token"} {
 		if _, err := os.Stat(filepath.Join(d.dir, name, "model", "model.safetensors")); err != nil {
 			t.Error(err)
 		}

@@ -27,8 +27,8 @@ var asked = []struct{ split, name string }{
 }
 
 // questions are some of a split's, spread evenly.
-func (d *demo) questions(split string, count int) ([]data.Question, error) {
-	all, err := d.bench.Questions(split)
+func (p *policyLoop) questions(split string, count int) ([]data.Question, error) {
+	all, err := p.bench.Questions(split)
 	if err != nil {
 		return nil, err
 	}
@@ -127,8 +127,8 @@ func (r *policyResults) compare() ([]ablation.Comparison, error) {
 // verifyResamples of each interval.
 const verifyResamples = 2000
 
-// measure has all policies of a seed answer the test splits, greedily and by samples.
-func (p *policyLoop) measure(ctx context.Context, results *policyResults) error {
+// measure has policies of a seed answer the test splits, greedily and by samples.
+func (p *policyLoop) measure(ctx context.Context, results *policyResults, policies []string) error {
 	scorer, err := demoModels.scorer(p.model(ownPRM))
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (p *policyLoop) measure(ctx context.Context, results *policyResults) error 
 		if err != nil {
 			return err
 		}
-		for _, policy := range p.policies {
+		for _, policy := range policies {
 			var first, vote []eval.Outcome
 			o.Each = func(f, v eval.Outcome) { first, vote = append(first, f), append(vote, v) }
 			if _, err := p.verify(ctx, policy, questions, sampling.Rule{}, 1, nil, o); err != nil {
