@@ -59,7 +59,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-const ready = "document.readyState === 'complete' && document.getElementById('database').value === 'shop'"
+const ready = "document.readyState === 'complete' && document.getElementById('database')?.value === 'shop'"
 
 // Two queries with an empty line between are two candidates.
 func takesQueriesOfOnesOwn(t *testing.T, b *browser, url string) {
