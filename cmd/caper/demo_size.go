@@ -32,14 +32,14 @@ func shortDemo() demoSize {
 		bench:     sample.DefaultOptions(),
 		variants:  []variant{method, shortMethod, withoutPropagation},
 		seeds:     1,
-		questions: 48, // new questions teach more than a second pass
-		sft:       []string{"train.epochs=1"},
+		questions: 24,
+		sft:       []string{"train.epochs=2"},
 		answered:  400,
-		ownPRM:    []string{"train.max_steps=40"},
+		ownPRM:    []string{"train.max_steps=40", "train.lr=1e-3"},
 		rewards:   []string{"clause", "sparse"},
 		grpo:      []string{"train.max_steps=20", "train.validate_every=10"},
 		verified:  150,
-		note: "The policies are of a short run: one pass of supervision and twenty steps of reward show how the parts work together, " +
+		note: "The policies are of a short run: two passes of supervision and twenty steps of reward show how the parts work together, " +
 			"not how good a policy becomes. caper demo --full trains longer, with three seeds.",
 	}
 }
@@ -54,7 +54,7 @@ func fullDemo() demoSize {
 		sft:       []string{"train.epochs=2", "train.stop_at_ex=0.55", "train.validate_every=100"},
 		whole:     []string{"train.epochs=2"},
 		answered:  1000,
-		ownPRM:    []string{"train.max_steps=150"},
+		ownPRM:    []string{"train.max_steps=150", "train.lr=1e-3"},
 		rewards:   []string{"clause", "sparse", "token"},
 		grpo:      []string{"train.max_steps=100"},
 		verified:  500,
