@@ -84,7 +84,7 @@ func (s *Service) ask(ctx context.Context, body []byte) (any, error) {
 
 // answer takes a question through the stages of package solve.
 func (s *Service) answer(ctx context.Context, q Question, brought []string) (*answer, error) {
-	pool := solve.Pool{Question: question(q), Candidates: append([]solve.Candidate{}, s.Known[q]...)}
+	pool := solve.Pool{Question: question(q), Candidates: append([]solve.Candidate{}, s.Known[q.Normal()]...)}
 	for i, text := range brought {
 		pool.Candidates = append(pool.Candidates, solve.Candidate{Rollout: data.Rollout{
 			Dataset: pool.Question.Dataset, QuestionID: pool.Question.ID, DBID: q.Database, Question: q.Text, Evidence: q.Evidence,

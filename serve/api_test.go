@@ -67,6 +67,20 @@ func TestAskWithCandidates(t *testing.T) {
 	}
 }
 
+// What was written for a question is found whatever its case, spaces and last mark are.
+func TestKnownCandidates(t *testing.T) {
+	s := shopService(t)
+	s.Generators = nil
+	written, _, _ := scripts.Generate(context.Background(), question(Question{Database: "shop", Text: askMakers}))
+	s.Known = map[Question][]solve.Candidate{Question{Database: "shop", Text: askMakers}.Normal(): written}
+	server := serving(t, s)
+	for text, want := range map[string]int{askMakers: 200, "  which MAKERS are\nfrom Sweden ": 200, "Which makers are not from Sweden?": 422} {
+		if status, a := request(t, "POST", server.URL+"/api/ask", asked(text)); status != want {
+			t.Errorf("%q: %d %v", text, status, a)
+		}
+	}
+}
+
 // Cells keep their kind; what JSON or a browser would change is a text, and long ones are
 // cut.
 func TestCells(t *testing.T) {

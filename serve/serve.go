@@ -16,6 +16,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,7 +31,7 @@ type Service struct {
 	Generators []solve.Generator
 	Repairer   *solve.Repairer
 	Select     solve.Options
-	// Known are candidates that were written before, by question.
+	// Known are candidates that were written before, by Normal question.
 	Known map[Question][]solve.Candidate
 	// Examples are questions that the page offers.
 	Examples []Question
@@ -76,6 +77,14 @@ type Question struct {
 	Database string `json:"db_id"`
 	Text     string `json:"question"`
 	Evidence string `json:"evidence,omitempty"`
+}
+
+// Normal is the question whatever its case, spaces and last mark are.
+func (q Question) Normal() Question {
+	plain := func(text string) string {
+		return strings.TrimRight(strings.ToLower(strings.Join(strings.Fields(text), " ")), " ?.!")
+	}
+	return Question{q.Database, plain(q.Text), plain(q.Evidence)}
 }
 
 //go:embed page

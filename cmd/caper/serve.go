@@ -140,8 +140,8 @@ func (c *serveCommand) service(bench *data.Benchmark) (*serve.Service, error) {
 		return nil, errors.New("--candidates: none is for a question of the split: name another --split")
 	}
 	for _, p := range pools {
-		q := p.Question
-		s.Known[serve.Question{Database: q.DBID, Text: q.Question, Evidence: q.Evidence}] = p.Candidates
+		q := serve.Question{Database: p.Question.DBID, Text: p.Question.Question, Evidence: p.Question.Evidence}.Normal()
+		s.Known[q] = append(s.Known[q], p.Candidates...)
 	}
 	return s, nil
 }

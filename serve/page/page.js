@@ -61,7 +61,8 @@ async function start() {
     at('more').open = known.generators === 0 && !known.examples;
     await showDatabase();
   } catch (e) {
-    complain(at('token-field').hidden ? 'No databases' : 'This service asks for its token', e);
+    if (at('token-field').hidden) complain('No databases', e);
+    else complain('This service asks for its token', new Error((at('token').value ? 'That is another one. ' : '') + 'Put it into the field above.'));
   }
 }
 
